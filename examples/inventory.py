@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 
-class OutOfStock(Exception):
+class OutOfStockError(Exception):
     """Raised when an order asks for more units than there are on the shelf."""
 
 
@@ -19,6 +19,7 @@ class Item:
     tags: set[str] = field(default_factory=set)
 
     def total(self) -> Decimal:
+        """Value of all units of this item."""
         return self.price * self.quantity
 
 
@@ -26,15 +27,18 @@ class Inventory:
     """All items of a warehouse, found by their stock keeping unit (SKU)."""
 
     def __init__(self, reorder_level: int = 5) -> None:
+        """Start empty; items at or below the reorder level count as low."""
         self.reorder_level = reorder_level
         self._items: dict[str, Item] = {}
 
     def add(self, item: Item) -> None:
+        """Take a new item into the inventory."""
         if item.sku in self._items:
             raise ValueError(f"duplicate SKU: {item.sku}")
         self._items[item.sku] = item
 
     def get(self, sku: str) -> Item:
+        """Return the item with this SKU."""
         try:
             return self._items[sku]
         except KeyError:
@@ -54,17 +58,20 @@ class Inventory:
             raise ValueError("units must be positive")
         item = self.get(sku)
         if item.quantity < units:
-            raise OutOfStock(f"{sku}: {item.quantity} left, {units} wanted")
+            raise OutOfStockError(f"{sku}: {item.quantity} left, {units} wanted")
         item.quantity -= units
         return item.quantity
 
     def low_stock(self) -> list[Item]:
+        """Items that have to be ordered again."""
         return [item for item in self._items.values() if item.quantity <= self.reorder_level]
 
     def find(self, tag: str) -> list[Item]:
+        """Items that carry the tag."""
         return [item for item in self._items.values() if tag in item.tags]
 
     def total(self) -> Decimal:
+        """Value of everything on the shelves."""
         return sum((item.total() for item in self._items.values()), Decimal(0))
 
 
