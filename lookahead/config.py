@@ -1,0 +1,110 @@
+"""LookupConfig: the options of one generation, small enough to travel as JSON."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
+
+Text: TypeAlias = "str | Sequence[int]"
+"""Text, or the token ids of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupConfig:
+    """Options of lookup decoding; the defaults need no tuning.
+
+    Attributes:
+        max_draft: Longest draft that is verified in one step, in tokens.
+        draft_per_match: Draft tokens offered per token of the matched suffix, up to ``max_draft``: a long match
+            is a good sign, so it earns a long draft.
+        min_match: Shortest match that is drafted from, in tokens.
+        prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
+            It need not be part of the prompt.
+        references: Further texts that the output may copy from, each as text or token ids.
+
+    Raises:
+        TypeError: An option has the wrong type.
+        ValueError: An option is out of range.
+
+    Example:
+        >>> LookupConfig.parse({"max_draft": 16}).max_draft
+        16
+    """
+
+    max_draft: int = 32
+    draft_per_match: int = 4
+    min_match: int = 1
+    prediction: Text | None = None
+    references: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("max_draft", "draft_per_match", "min_match"):
+            _check_integer(name, getattr(self, name), least=0 if name == "max_draft" else 1)
+        if self.prediction is not None:
+            _check_text("prediction", self.prediction)
+        if isinstance(self.references, str) or not isinstance(self.references, Sequence):
+            raise TypeError(
+                f"lookup option references must be a list of texts or of lists of token ids, got "
+                f"{_brief(self.references)}: wrap a single text in a list"
+            )
+        object.__setattr__(self, "references", tuple(self.references))
+        for i, reference in enumerate(self.references):
+            _check_text(f"references[{i}]", reference)
+
+    @classmethod
+    def parse(cls, options: "LookupConfig | Mapping[str, Any] | bool | None") -> "LookupConfig | None":
+        """Read options as users pass them: a LookupConfig, a dict, True or None for the defaults, False for off.
+
+        Returns:
+            The configuration, or None when lookup is switched off.
+
+        Raises:
+            TypeError: ``options`` is none of these.
+            ValueError: A key is unknown (the nearest known key is named).
+        """
+        if options is False:
+            return None
+        if options is None or options is True:
+            return cls()
+        if isinstance(options, LookupConfig):
+            return options
+        if not isinstance(options, Mapping):
+            raise TypeError(
+                f"lookup must be a dict of options, a LookupConfig, True or False, got {_brief(options)}: "
+                'write for example lookup={"max_draft": 16}'
+            )
+        known = [field.name for field in fields(cls)]
+        for key in options:
+            if key not in known:
+                raise ValueError(f"unknown lookup option {key!r}: {_nearest(str(key), known)}")
+        return cls(**options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as a JSON-able dict that :meth:`parse` reads back."""
+        return {**asdict(self), "references": list(self.references)}
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    options = ", ".join(known)
+    return f"did you mean {near[0]!r}? (options: {options})" if near else f"the options are {options}"
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"lookup option {name} must be an integer of at least {least}, got {_brief(value)}")
+    if value < least:
+        raise ValueError(f"lookup option {name} must be at least {least}, got {value}")
+
+
+def _check_text(name: str, value: object) -> None:
+    if isinstance(value, str):
+        return
+    ids = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(ids, Sequence) or not all(isinstance(t, int) and not isinstance(t, bool) for t in ids):
+        raise TypeError(f"lookup option {name} must be text or a list of token ids, got {_brief(value)}")

@@ -1,0 +1,80 @@
+"""Draft: the tokens that a step proposes to the target model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+ROOT = -1
+"""The node before the first draft token: the last committed token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Token ids that the target model is asked to confirm: a chain, or a tree when ``parents`` is given.
+
+    Attributes:
+        tokens: Token id of each node.
+        parents: Index of each node's parent, :data:`ROOT` for those that follow the last committed token. Empty
+            for a chain, where node ``i`` follows node ``i - 1``. Siblings carry distinct tokens.
+        source: Name of the source that the tokens were copied from.
+        match_length: Tokens of the current suffix that matched at the source.
+        origins: Position in the index that each token was copied from.
+
+    Raises:
+        ValueError: The links are not those of a tree in which parents come first and siblings differ.
+
+    Example:
+        The tree ``5 -> 6`` beside ``7``:
+
+        >>> tree = Draft((5, 6, 7), parents=(-1, 0, -1))
+        >>> tree.child(ROOT, 7), tree.child(0, 6), tree.child(2, 9)
+        (2, 1, None)
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    source: str = ""
+    match_length: int = 0
+    origins: tuple[int, ...] = ()
+    _children: dict[tuple[int, int], int] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.parents:
+            return
+        if len(self.parents) != len(self.tokens):
+            raise ValueError(f"parents must have one link per token: {len(self.parents)} for {len(self.tokens)}")
+        for node, (parent, token) in enumerate(zip(self.parents, self.tokens, strict=True)):
+            if not ROOT <= parent < node:
+                raise ValueError(f"parents[{node}] must name an earlier node or {ROOT}, got {parent}")
+            if self._children.setdefault((parent, token), node) != node:
+                raise ValueError(f"siblings must differ: token {token} stands twice below node {parent}")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every node follows the one before it."""
+        return not self.parents
+
+    def child(self, node: int, token: int) -> int | None:
+        """Return the node below ``node`` that carries ``token``, or None when the draft does not offer it."""
+        if self.parents:
+            return self._children.get((node, token))
+        following = node + 1
+        return following if following < len(self.tokens) and self.tokens[following] == token else None
+
+    def cut(self, length: int, stop_tokens: "frozenset[int] | Sequence[int]" = frozenset()) -> "Draft":
+        """Return the chain's first ``length`` tokens, ended after the first of ``stop_tokens``.
+
+        Example:
+            >>> Draft((5, 6, 2, 8)).cut(10, stop_tokens=(2,)).tokens
+            (5, 6, 2)
+        """
+        kept = next((i + 1 for i, token in enumerate(self.tokens[:length]) if token in stop_tokens), length)
+        if kept >= len(self.tokens):
+            return self
+        return Draft(self.tokens[:kept], (), self.source, self.match_length, self.origins[:kept])
+
+
+EMPTY = Draft()
+"""No proposal: the step decodes one token, as plain generation does."""

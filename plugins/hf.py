@@ -1,0 +1,202 @@
+"""Lookup decoding inside transformers' ``generate``: enable a model once, and every call is sped up.
+
+>>> hf.enable(model, tokenizer)                                    # doctest: +SKIP
+>>> model.generate(**inputs)                                       # same tokens, sooner
+>>> model.generate(**inputs, lookup=False)                         # plain, for this call
+>>> model.generate(**inputs, lookup={"prediction": file_text})     # what the output will resemble
+>>> hf.stats(model).mean_acceptance_length
+"""
+
+import inspect
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from transformers.generation.configuration_utils import GenerationConfig
+from transformers.generation.logits_process import LogitsProcessorList
+from transformers.generation.stopping_criteria import StoppingCriteriaList
+from transformers.generation.utils import GenerationMixin
+
+from lookahead.config import LookupConfig
+from lookahead.plugins.hf_call import Call, run
+from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
+from lookahead.stats import DecodingStats
+
+__all__ = ["disable", "enable", "is_enabled", "lookup_generate", "stats"]
+
+Options: TypeAlias = LookupConfig | Mapping[str, Any] | bool | None
+
+
+@dataclass
+class _Request:
+    """What one ``generate`` call asked for, until ``_sample`` takes it."""
+
+    config: LookupConfig | None
+    taken: bool = False
+
+
+_request: ContextVar[_Request | None] = ContextVar("lookahead_request", default=None)
+
+
+class LookupGenerationMixin:
+    """Overrides ``generate`` to read ``lookup=``, and ``_sample`` to decode with drafts."""
+
+    def generate(self, *args: Any, lookup: Options = None, **kwargs: Any) -> Any:
+        """Generate as the model's own ``generate`` does; ``lookup`` is a dict of options, True or False."""
+        if lookup is None:
+            return super().generate(*args, **kwargs)  # type: ignore[misc]
+        request = _Request(LookupConfig.parse(lookup))
+        token = _request.set(request)
+        try:
+            result = super().generate(*args, **kwargs)  # type: ignore[misc]
+        finally:
+            _request.reset(token)
+        if not request.taken and request.config is not None:
+            state_of(self).log_plain(self, "the call was decoded by another method (beams, an assistant model)")
+        return result
+
+    def _sample(
+        self,
+        input_ids: Tensor,
+        logits_processor: LogitsProcessorList,
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: GenerationConfig,
+        synced_gpus: bool = False,
+        streamer: Any = None,
+        **model_kwargs: Any,
+    ) -> Any:
+        call = Call(
+            input_ids,
+            logits_processor,
+            stopping_criteria,
+            generation_config,
+            synced_gpus,
+            streamer,
+            model_kwargs,
+        )
+        return run(self, call, _wanted(self, generation_config))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.
+        _, (_, *args), *rest = super().__reduce_ex__(max(2, int(protocol)))
+        return _rebuild, (_base(type(self)), *args), *rest
+
+
+def enable(model: Any, tokenizer: Any = None, lookup: Options = None) -> Any:
+    """Let every later ``model.generate`` decode with drafts looked up in its own text.
+
+    Args:
+        model: A transformers model with ``generate`` (a PEFT wrapper's base model is found).
+        tokenizer: Needed only for ``prediction`` and ``references`` given as text.
+        lookup: Default options for this model, as in :meth:`lookahead.LookupConfig.parse`.
+
+    Returns:
+        The same model.
+
+    Raises:
+        TypeError: ``model`` has no transformers ``generate``.
+        ValueError: The model lies on the meta device, or an option is unknown.
+    """
+    target = _unwrapped(model)
+    defaults = LookupConfig.parse(lookup)
+    if not isinstance(target, GenerationMixin):
+        raise TypeError(
+            f"model must be a transformers model with generate(), got {type(model).__name__}: load it with "
+            "AutoModelForCausalLM.from_pretrained"
+        )
+    if target.device.type == "meta" and not hasattr(target, "hf_device_map"):
+        raise ValueError(
+            "model is on the meta device and has no weights to generate with: load it with from_pretrained, outside "
+            "torch.device('meta')"
+        )
+    if not _samples_itself(type(target)):
+        logger.warning("%s has a sampling loop of its own: it is left as it is", type(target).__name__)
+        return model
+    if not is_enabled(target):
+        target.__class__ = _enabled_class(type(target))
+    set_state(target, ModelState(defaults, tokenizer))
+    return model
+
+
+def disable(model: Any) -> Any:
+    """Give the model its own ``generate`` back; without effect on a model that is not enabled."""
+    target = _unwrapped(model)
+    if is_enabled(target):
+        target.__class__ = _base(type(target))
+        drop_state(target)
+    return model
+
+
+def is_enabled(model: Any) -> bool:
+    """Return whether :func:`enable` was called on the model."""
+    return isinstance(_unwrapped(model), LookupGenerationMixin)
+
+
+def stats(model: Any) -> DecodingStats:
+    """Return the statistics of this thread's last call on the model, else of the last one in any thread.
+
+    They grow while the call runs, so a streamer may read them.
+    """
+    return state_of(_unwrapped(model)).stats()
+
+
+def lookup_generate(
+    model: Any,
+    input_ids: Tensor,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: GenerationConfig,
+    lookup: Options = None,
+    synced_gpus: bool = False,
+    streamer: Any = None,
+    **model_kwargs: Any,
+) -> Any:
+    """Decode one call with drafts: ``model.generate(**inputs, custom_generate=hf.lookup_generate)``.
+
+    The second door, for models that shall not be enabled. ``generate`` hands a custom function neither its streamer
+    nor its tokenizer: bind the streamer yourself, ``custom_generate=partial(hf.lookup_generate, streamer=streamer)``
+    (and pass it to ``generate`` too, which feeds it the prompt), and use :func:`enable` for ``stop_strings``.
+    """
+    call = Call(input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs)
+    return run(model, call, LookupConfig.parse(lookup))
+
+
+def _wanted(model: Any, generation_config: GenerationConfig) -> LookupConfig | None:
+    """Return the options of this call: its ``lookup=``, else the generation config's, else the model's."""
+    request = _request.get()
+    if request is not None and not request.taken:
+        request.taken = True
+        return request.config
+    configured = getattr(generation_config, "lookup", None)
+    return state_of(model).defaults if configured is None else LookupConfig.parse(configured)
+
+
+def _unwrapped(model: Any) -> Any:
+    """Return the transformers model inside a PEFT or torch.compile wrapper."""
+    model = getattr(model, "_orig_mod", model)
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+@cache
+def _enabled_class(cls: type) -> type:
+    """Return the subclass of a model class that decodes with drafts; it keeps the name, for configs and logs."""
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return type(cls.__name__, (LookupGenerationMixin, cls), names)
+
+
+def _base(cls: type) -> type:
+    return cls.__mro__[cls.__mro__.index(LookupGenerationMixin) + 1]
+
+
+def _rebuild(cls: type, *args: Any) -> Any:
+    enabled = _enabled_class(cls)
+    return enabled.__new__(enabled, *args)
+
+
+def _samples_itself(cls: type) -> bool:
+    """Return whether a class decodes through transformers' own ``_sample``, which is where drafts take part."""
+    base = _base(cls) if issubclass(cls, LookupGenerationMixin) else cls
+    return inspect.getattr_static(base, "_sample", None) is inspect.getattr_static(GenerationMixin, "_sample")

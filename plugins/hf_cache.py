@@ -1,0 +1,119 @@
+"""Cache rollback: the transformers cache holds exactly the accepted tokens after every step.
+
+Layers that keep every position are cropped. Layers that fold the past into one state (recurrent, quantized, full
+static windows) can't be: they are held as they were before a drafted step and put back when a draft token is
+rejected. The accepted tokens are then read again in front of the next draft, which costs width, not a forward pass.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from torch import Tensor
+from transformers.cache_utils import Cache, EncoderDecoderCache, StaticLayer
+
+MAX_REPLAY = 32
+"""Tokens waiting to be read again from which on a step drafts nothing, so that the backlog stays bounded."""
+
+
+class Rollback(Protocol):
+    """Keeps one cache in step with the committed text."""
+
+    cached: int
+    """Leading tokens of the text that the cache holds."""
+
+    def before_draft(self) -> None:
+        """Get ready to take back the tokens of the coming forward."""
+
+    def keep(self, read: int, kept: int) -> None:
+        """Settle a forward that brought the cache to ``read`` tokens, of which the first ``kept`` are committed."""
+
+    def close(self) -> None:
+        """Leave the cache as plain generation would."""
+
+
+class CropRollback:
+    """Takes back rejected tokens by cropping every layer."""
+
+    def __init__(self, cache: Cache, cached: int) -> None:
+        self.cached = cached
+        self._cache = cache
+        self._recorded = [getattr(layer, "record_past", None) for layer in cache.layers]
+        cache.activate_past_recording()
+
+    def before_draft(self) -> None:
+        """Nothing to do: positions are kept until :meth:`keep` crops them."""
+
+    def keep(self, read: int, kept: int) -> None:
+        """Crop to ``kept`` tokens; also called with nothing to crop, to shrink windows to their size."""
+        self._cache.crop(kept - read)
+        self.cached = kept
+
+    def close(self) -> None:
+        """Stop recording the past where we started it."""
+        for layer, recorded in zip(self._cache.layers, self._recorded, strict=True):
+            if recorded is not None:
+                layer.record_past = recorded
+
+
+class SnapshotRollback:
+    """Takes back rejected tokens by restoring every layer to its state before the forward."""
+
+    def __init__(self, cache: Cache, cached: int) -> None:
+        self.cached = cached
+        self._cache = cache
+        self._restore: list[Callable[[], None]] = []
+
+    def before_draft(self) -> None:
+        """Hold every layer's state."""
+        self._restore = [_snapshot(layer) for layer in self._cache.layers]
+
+    def keep(self, read: int, kept: int) -> None:
+        """Keep the forward if all of it was committed; otherwise undo it and leave its tokens to be read again."""
+        if read == kept:
+            self.cached = kept
+        else:
+            for restore in self._restore:
+                restore()
+        self._restore = []
+
+    def close(self) -> None:
+        """Nothing was changed that needs changing back."""
+
+
+def rollback_for(cache: Cache, cached: int) -> Rollback:
+    """Return the cheapest rollback for a cache, after its prefill (before it, layers don't know what they hold)."""
+    layers = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+    kind = CropRollback if layers.is_croppable else SnapshotRollback
+    return kind(layers, cached)
+
+
+def _snapshot(layer: Any) -> Callable[[], None]:
+    """Hold a layer's state; the function returned puts it back."""
+    static = isinstance(layer, StaticLayer)
+    in_place = static or hasattr(layer, "recurrent_states")
+    # A full static layer overwrites what lies beyond its length, so its keys and values need no copy.
+    skipped = ("keys", "values") if static and not layer.is_sliding else ()
+    held = {name: _hold(value, in_place) for name, value in vars(layer).items() if name not in skipped}
+
+    def restore() -> None:
+        for name, value in held.items():
+            setattr(layer, name, _put_back(getattr(layer, name), value) if in_place else value)
+
+    return restore
+
+
+def _hold(value: Any, in_place: bool) -> Any:
+    if isinstance(value, Tensor):
+        return value.clone() if in_place else value
+    if isinstance(value, dict):
+        return {key: _hold(item, in_place) for key, item in value.items()}
+    return value
+
+
+def _put_back(current: Any, held: Any) -> Any:
+    """Restore into the tensor that is there, where its shape still fits: compiled graphs rely on its address."""
+    if isinstance(held, Tensor) and isinstance(current, Tensor) and current.shape == held.shape:
+        return current.copy_(held)
+    if isinstance(held, dict):
+        return {key: _put_back(current.get(key), item) for key, item in held.items()}
+    return held

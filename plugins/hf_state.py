@@ -1,0 +1,68 @@
+"""What an enabled model remembers between calls."""
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from lookahead.config import LookupConfig
+from lookahead.stats import DecodingStats
+
+logger = logging.getLogger("lookahead")
+_ATTRIBUTE = "_lookup_state"
+
+
+@dataclass
+class ModelState:
+    """Defaults and tokenizer of one model, what was logged about it, and the statistics of its calls.
+
+    Statistics are kept per thread, so that two generations at once do not mix.
+    """
+
+    defaults: LookupConfig | None = field(default_factory=LookupConfig)
+    tokenizer: Any = None
+    logged: set[str] = field(default_factory=set)
+    checked: dict[Any, str | None] = field(default_factory=dict)
+    by_thread: "WeakKeyDictionary[threading.Thread, DecodingStats]" = field(default_factory=WeakKeyDictionary)
+    latest: DecodingStats = field(default_factory=DecodingStats)
+
+    def begin(self, plain_reason: str = "") -> DecodingStats:
+        """Return the statistics that the call now starting will fill."""
+        self.latest = self.by_thread[threading.current_thread()] = DecodingStats(plain_reason=plain_reason)
+        return self.latest
+
+    def stats(self) -> DecodingStats:
+        """Return the statistics of this thread's last call, else of the last one in any thread."""
+        return self.by_thread.get(threading.current_thread(), self.latest)
+
+    def log_plain(self, model: Any, reason: str) -> None:
+        """Say once per model and reason that a call was decoded plainly."""
+        if reason not in self.logged:
+            self.logged.add(reason)
+            logger.warning("%s: decoding plainly, because %s", type(model).__name__, reason)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ModelState":
+        return ModelState(self.defaults, self.tokenizer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ModelState, (self.defaults, self.tokenizer)
+
+
+def state_of(model: Any) -> ModelState:
+    """Return the model's state, made on first use."""
+    state = model.__dict__.get(_ATTRIBUTE)
+    if state is None:
+        state = ModelState()
+        set_state(model, state)
+    return state
+
+
+def set_state(model: Any, state: ModelState) -> None:
+    """Attach a state to a model."""
+    model.__dict__[_ATTRIBUTE] = state
+
+
+def drop_state(model: Any) -> None:
+    """Forget a model's state."""
+    model.__dict__.pop(_ATTRIBUTE, None)

@@ -1,0 +1,156 @@
+"""HFTarget: a transformers model behind the loop's TargetModel protocol."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache
+from transformers.generation.configuration_utils import GenerationConfig
+
+from lookahead.draft import Draft
+from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, rollback_for
+from lookahead.plugins.hf_output import HFOutput
+
+
+class HFTarget:
+    """Runs the model over the last token and a draft, and keeps cache and masks in step with the text.
+
+    Args:
+        model: A transformers model with ``generate``.
+        output: The text; its committed tokens are what the cache must hold.
+        generation_config: As ``generate`` prepared it.
+        model_kwargs: As ``generate`` prepared them (cache, masks, positions).
+        max_length: Length at which generation stops, in tokens of ``output``.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        output: HFOutput,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        max_length: int,
+    ) -> None:
+        self._model = model
+        self._output = output
+        self._config = generation_config
+        self._kwargs = model_kwargs
+        self._max_length = max_length
+        self._limits = _position_limits(model.config)
+        self._rollback: Rollback
+        self._read = 0
+        self._step_outputs: Any = None
+
+    def prefill(self) -> Tensor:
+        """Read the prompt; return the logits of the first new token, shape ``[1, vocabulary]``."""
+        outputs = self._model._prefill(
+            self._output.input_ids,
+            self._config,
+            self._kwargs,
+            is_first_iteration=not self._config.is_assistant,
+        )
+        self._advance(outputs, 1)
+        self._rollback = rollback_for(self._kwargs["cache"], self._output.length)
+        return outputs.logits[:, -1].clone()
+
+    def room(self) -> int:
+        """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
+        length = self._output.length
+        if length - 1 - self._rollback.cached > MAX_REPLAY:
+            return 0
+        room = self._max_length - length - 1
+        for limit, passable in self._limits:
+            if length <= limit:
+                return min(room, limit - length)
+            if not passable:
+                return 0
+        return room
+
+    def forward(self, draft: Draft) -> tuple[Tensor, int]:
+        """Read what the cache lacks of the text, and the draft; return ``[len(draft) + 1, vocabulary]`` logits."""
+        ids = self._output.with_draft(draft.tokens)
+        self._read = ids.shape[1]
+        width = self._read - self._rollback.cached
+        if len(draft):
+            self._rollback.before_draft()
+        inputs = self._model.prepare_inputs_for_generation(
+            ids, next_sequence_length=width, **_lengthened(self._kwargs, len(draft))
+        )
+        if "logits_to_keep" in inputs:
+            inputs["logits_to_keep"] = len(draft) + 1
+        self._step_outputs = self._model(**inputs, return_dict=True)
+        return self._step_outputs.logits[0, -len(draft) - 1 :], width
+
+    def commit(self, emitted: int) -> None:
+        """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
+        outputs, self._step_outputs = self._step_outputs, None
+        self._rollback.keep(self._read, self._output.length - 1)
+        self._advance(outputs, emitted)
+
+    def close(self, cache_is_returned: bool) -> None:
+        """Leave the cache as plain generation would; one that outlives the call also reads what it still lacks."""
+        behind = self._output.length - 1 - self._rollback.cached
+        if cache_is_returned and behind > 0:
+            ids = self._output.input_ids[:, :-1]
+            inputs = self._model.prepare_inputs_for_generation(
+                ids, next_sequence_length=behind, **_lengthened(self._kwargs, -1)
+            )
+            self._model(**inputs, return_dict=True)
+        self._rollback.close()
+
+    @property
+    def cache(self) -> Cache:
+        """The model's cache."""
+        return self._kwargs["cache"]
+
+    def _advance(self, outputs: Any, tokens: int) -> None:
+        self._kwargs = self._model._update_model_kwargs_for_generation(
+            outputs, self._kwargs, is_encoder_decoder=False, num_new_tokens=tokens
+        )
+
+
+def _lengthened(model_kwargs: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """Return the keyword arguments for a text that is ``tokens`` longer (or shorter): mask, positions, token types."""
+    kwargs = dict(model_kwargs)
+    if tokens == 0:
+        return kwargs
+    for name in ("attention_mask", "position_ids", "token_type_ids", "mm_token_type_ids"):
+        value = kwargs.get(name)
+        if not isinstance(value, Tensor):
+            continue
+        if tokens < 0:
+            kwargs[name] = value[..., :tokens]
+            continue
+        more = value[..., -1:].expand(*value.shape[:-1], tokens)
+        if name == "attention_mask":
+            more = torch.ones_like(more)
+        elif name == "position_ids":
+            more = more + torch.arange(1, tokens + 1, dtype=value.dtype, device=value.device)
+        elif name == "mm_token_type_ids":
+            more = torch.zeros_like(more)
+        kwargs[name] = torch.cat([value, more], dim=-1)
+    return kwargs
+
+
+def _position_limits(config: Any) -> list[tuple[int, bool]]:
+    """Return the lengths that a draft must not cross, in order, and whether drafts may go on beyond each.
+
+    Learned positions end at ``max_position_embeddings``; rotary ones that rescale with the length of a forward
+    (dynamic, longrope) would see another length in a block than token by token.
+    """
+    text = config.get_text_config(decoder=True)
+    longest = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
+    rope = getattr(text, "rope_parameters", None) or {}
+    layers = [value for value in rope.values() if isinstance(value, dict)] or [rope]
+    limits: dict[int, bool] = {}
+    for layer in layers:
+        kind = layer.get("rope_type", layer.get("type", "default")) if layer else None
+        original = layer.get("original_max_position_embeddings") or getattr(
+            text, "original_max_position_embeddings", None
+        )
+        if kind == "longrope" and original:
+            limits[int(original)] = limits.get(int(original), True)
+        if isinstance(longest, int):
+            passable = kind is not None and kind != "dynamic"
+            limits[longest] = limits.get(longest, True) and passable
+    return sorted(limits.items())
