@@ -114,11 +114,16 @@ def _connect(automaton, state, token, target):
 def _redirect(automaton, state, token, old, new):
     """Turn the transitions on `token` of `state` and its suffixes from `old` to `new`."""
     nodes, edges = automaton.nodes, automaton.edges
-    while state >= 0 and _target(automaton, state, token) == old:
+    while state >= 0:
         if nodes[state, TOKEN] == token:
+            if nodes[state, NEXT] != old:
+                return
             nodes[state, NEXT] = new
         else:
-            edges[_slot(edges, state, token), TARGET] = new
+            slot = _slot(edges, state, token)
+            if edges[slot, TARGET] != old:
+                return
+            edges[slot, TARGET] = new
         state = nodes[state, LINK]
 
 
@@ -298,8 +303,8 @@ def end_document(arrays):
 def rehash(arrays, old_edges):
     """Move the transitions in `old_edges` into the empty table of `arrays`."""
     automaton = Automaton(*arrays)
-    for old in range(old_edges.shape[0]):
-        automaton.nodes[old_edges[old, STATE], HEAD] = 0
+    for state in range(automaton.registers[STATES]):
+        automaton.nodes[state, HEAD] = 0
     automaton.registers[EDGES] = 0
     for old in range(old_edges.shape[0]):
         state, token, target = old_edges[old, STATE], old_edges[old, LABEL], old_edges[old, TARGET]

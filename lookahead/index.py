@@ -19,8 +19,8 @@ MAX_TOKEN = 2**31 - 1
 MAX_LENGTH = 2**30  # there are up to two states a token, and states are int32
 _MAX_ROWS = 2**31 - 1
 _MIN_ROWS = 64
-_GROWTH = 1.25
-_STATES_PER_TOKEN, _SLOTS_PER_TOKEN = 1.3, 0.9  # what natural text needs at least: reserved without waste
+_GROWTH, _TABLE_GROWTH = 1.25, 1.5  # a table is not copied but filled again, which costs more
+_STATES_PER_TOKEN, _SLOTS_PER_TOKEN = 1.45, 1.0  # what source code and prose need, reserved for a long text at once
 _SHORT = 64  # up to here a loop over a list beats its conversion to an array
 
 
@@ -173,7 +173,7 @@ class SuffixIndex:
             return text
         if stop > MAX_LENGTH:
             raise ValueError(f"tokens would make {stop} positions, over the limit of {MAX_LENGTH}; start a new index")
-        grown = np.empty(_grown(len(text), stop), np.int32)
+        grown = np.empty(_grown(len(text), _GROWTH, stop), np.int32)
         grown[: self._length] = text[: self._length]
         self._arrays = grown, nodes, edges, registers
         return grown
@@ -184,12 +184,12 @@ class SuffixIndex:
         states = int(registers[kernels.STATES])
         try:
             if states + 2 > len(nodes):
-                grown = _rows(_grown(len(nodes), states + 2 + int(_STATES_PER_TOKEN * tokens)), 8)
+                grown = _rows(_grown(len(nodes), _GROWTH, states + 2 + int(_STATES_PER_TOKEN * tokens)), 8)
                 grown[:states] = nodes[:states]
                 self._arrays = text, grown, edges, registers
             else:
                 slots = int(registers[kernels.EDGES] / 0.75 + _SLOTS_PER_TOKEN * tokens)
-                self._arrays = text, nodes, _rows(_grown(len(edges), slots), 4), registers
+                self._arrays = text, nodes, _rows(_grown(len(edges), _TABLE_GROWTH, slots), 4), registers
                 kernels.rehash(self._arrays, edges)
         except MemoryError:
             self._failed = True
@@ -198,9 +198,9 @@ class SuffixIndex:
             raise MemoryError(f"no memory to index {self._length + tokens} tokens; free some, or index fewer") from None
 
 
-def _grown(rows: int, wanted: int) -> int:
+def _grown(rows: int, growth: float, wanted: int) -> int:
     """The next size of an array of `rows` that has to hold `wanted`."""
-    size = max(wanted, int(rows * _GROWTH), rows + _MIN_ROWS)
+    size = max(wanted, int(rows * growth), rows + _MIN_ROWS)
     if size > _MAX_ROWS:
         raise MemoryError
     return size

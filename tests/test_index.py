@@ -52,7 +52,9 @@ def assert_same_answers(index, naive):
 
 def tiny_arrays():
     """Arrays that start with a few rows and grow by one."""
-    return mock.patch.multiple(index_module, _MIN_ROWS=1, _GROWTH=1.0, _STATES_PER_TOKEN=0.0, _SLOTS_PER_TOKEN=0.0)
+    return mock.patch.multiple(
+        index_module, _MIN_ROWS=1, _GROWTH=1.0, _TABLE_GROWTH=1.0, _STATES_PER_TOKEN=0.0, _SLOTS_PER_TOKEN=0.0
+    )
 
 
 @given(operations=edits(), max_match=st.sampled_from([1, 2, 3, 5, 1024]))
