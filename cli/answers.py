@@ -1,0 +1,112 @@
+"""What a model answered, and the edited file in it: pure functions that rather refuse than guess."""
+
+import re
+from dataclasses import dataclass
+
+from lookahead.cli.elisions import find_elision
+from lookahead.cli.errors import CommandError
+from lookahead.cli.lines import to_lf
+
+_OPENING = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
+_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_REASONING_END = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+_RETRY = "name the change more exactly or use a larger model (--model)"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced code block; complete when its closing fence is there."""
+
+    text: str
+    complete: bool
+
+
+def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
+    r"""Return the edited file that an answer holds in its only fenced block, with ``\n`` newlines.
+
+    Args:
+        answer: What the model wrote.
+        original: Text of the file before the edit; a phrase that stands in it is never taken for an elision.
+        cut: Whether the answer ended at the token limit instead of at its own end.
+
+    Raises:
+        CommandError: The answer was cut, has no or several complete blocks, or its block is empty or leaves code out.
+
+    Example:
+        >>> extract_file("Here you are:\n```python\nx = 2\n```\nDone.", "x = 1\n")
+        'x = 2\n'
+    """
+    if cut:
+        raise CommandError(
+            "the answer was cut at the token limit: raise --max-new-tokens, or split the file if the context is full"
+        )
+    text = _only_block(strip_reasoning(to_lf(answer)))
+    if not text.strip():
+        raise CommandError(f"the answer's code block is empty: {_RETRY}")
+    elision = find_elision(text, original)
+    if elision is not None:
+        raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")
+    return text
+
+
+def strip_reasoning(answer: str) -> str:
+    r"""Drop the reasoning in front of an answer; nothing is left if the reasoning never ends.
+
+    A template may open the reasoning in the prompt already, so that the answer holds the closing tag only. Such a tag
+    counts only before the first code fence: later it belongs to the file.
+
+    Example:
+        >>> strip_reasoning("<think>\nWhich name?\n</think>\nDone.")
+        '\nDone.'
+    """
+    opening = _REASONING.match(answer)
+    end = _REASONING_END.search(answer)
+    if opening and end is None:
+        return ""
+    if end is None or (opening is None and _has_fence(answer[: end.start()])):
+        return answer
+    return answer[end.end() :]
+
+
+def fenced_blocks(text: str) -> list[Block]:
+    r"""Return the fenced blocks of a Markdown text (CommonMark 0.31, section 4.5).
+
+    A block ends at a fence of the same character that is at least as long as the opening one and has no info string.
+
+    Example:
+        >>> fenced_blocks("````md\n```\n````\n~~~\nx")
+        [Block(text='```\n', complete=True), Block(text='x', complete=False)]
+    """
+    blocks: list[Block] = []
+    fence = ""
+    body: list[str] = []
+    for line in text.split("\n"):
+        if fence and _closes(line, fence):
+            blocks.append(Block("".join(body), True))
+            fence = ""
+        elif fence:
+            body.append(line + "\n")
+        elif opening := _OPENING.match(line):
+            fence, body = opening["fence"], []
+    if fence:
+        blocks.append(Block("".join(body)[:-1], False))
+    return blocks
+
+
+def _closes(line: str, fence: str) -> bool:
+    mark = re.escape(fence[0])
+    return re.fullmatch(rf" {{0,3}}{mark}{{{len(fence)},}}[ \t]*", line) is not None
+
+
+def _has_fence(text: str) -> bool:
+    return any(_OPENING.match(line) for line in text.split("\n"))
+
+
+def _only_block(answer: str) -> str:
+    blocks = fenced_blocks(answer)
+    if not blocks or not blocks[-1].complete:
+        raise CommandError(f"the answer has no complete code block: {_RETRY}")
+    if len(blocks) > 1:
+        raise CommandError(f"the answer has {len(blocks)} code blocks, and only one can be the file: {_RETRY}")
+    return blocks[0].text

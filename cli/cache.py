@@ -1,0 +1,120 @@
+"""The cache folder: where it is, and how something is built in it whole or not at all."""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from lookahead.cli.errors import CommandError, os_reason
+
+_PARTIAL = "partial-"
+
+
+def cache_home(variables: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Return the cache folder: SPECDEC_LOOKUP_HOME, else the platform's.
+
+    Example:
+        >>> str(cache_home({"XDG_CACHE_HOME": "/var/cache/me"}, "linux"))
+        '/var/cache/me/specdec-lookup'
+    """
+    chosen = variables.get("SPECDEC_LOOKUP_HOME")
+    if chosen:
+        return Path(chosen).expanduser()
+    if platform == "win32":
+        base = variables.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = variables.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "specdec-lookup"
+
+
+def build_once(target: Path, build: Callable[[Path], Path], on_wait: Callable[[], None] = lambda: None) -> Path:
+    """Return a folder of the cache, building it first if it is missing.
+
+    One process builds at a time. ``build`` gets an empty temporary folder beside the target and returns the finished
+    folder within it, which then takes the target's name in one rename: whatever ends a build, even a kill or a power
+    cut, a folder of that name is whole. What killed builds left behind is removed by the next one.
+
+    Args:
+        target: The folder; its parent is created.
+        build: Makes the content.
+        on_wait: Called when another process is building already.
+
+    Raises:
+        CommandError: The cache folder can't be written, or the disk is full.
+    """
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.parent / "lock", on_wait):
+            if not target.is_dir():
+                _build(target, build)
+    except OSError as error:
+        raise CommandError(
+            f"the cache folder {target.parent} can't be used ({os_reason(error)}): free or mend it, or name another "
+            "folder in SPECDEC_LOOKUP_HOME"
+        ) from error
+    return target
+
+
+def _build(target: Path, build: Callable[[Path], Path]) -> None:
+    for stale in target.parent.glob(f"{_PARTIAL}*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=target.parent))
+    try:
+        finished = build(partial)
+        _sync(finished)
+        os.rename(finished, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Have the files on disk before the rename, so that a power cut can't publish empty ones."""
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock between processes; the system frees it when its holder dies."""
+    with path.open("a+b") as file:
+        if not _try_lock(file.fileno()):
+            on_wait()
+            _wait_for_lock(file.fileno())
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+    import time
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _wait_for_lock(descriptor: int) -> None:
+        while not _try_lock(descriptor):
+            time.sleep(0.2)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _wait_for_lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)

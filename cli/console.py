@@ -1,0 +1,111 @@
+"""What the command reads and writes: data on stdout as bytes, everything for people on stderr."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO, TextIO
+
+_RED, _GREEN, _CYAN, _BOLD, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[1m", "\x1b[0m"
+_LINE_COLOURS = {"+": _GREEN, "-": _RED, "@": _CYAN}
+
+
+@dataclass(slots=True)
+class Environment:
+    """The streams and variables of the process; tests put their own here."""
+
+    stdin: BinaryIO
+    stdout: BinaryIO
+    stderr: TextIO
+    stdin_is_terminal: bool = False
+    stdout_is_terminal: bool = False
+    stderr_is_terminal: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_system(cls) -> "Environment":
+        """Return the environment of this process."""
+        if hasattr(sys.stderr, "reconfigure"):
+            sys.stderr.reconfigure(errors="backslashreplace")
+        return cls(
+            sys.stdin.buffer,
+            sys.stdout.buffer,
+            sys.stderr,
+            sys.stdin.isatty(),
+            sys.stdout.isatty(),
+            sys.stderr.isatty(),
+            os.environ,
+        )
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether someone sits there who can read a question and answer it."""
+        return self.stdin_is_terminal and self.stderr_is_terminal
+
+
+class Console:
+    """Writes to one environment, in colour where that is wanted.
+
+    Args:
+        environment: The streams.
+        color: ``auto`` (on a terminal, unless NO_COLOR is set or TERM is ``dumb``), ``always`` or ``never``.
+    """
+
+    def __init__(self, environment: Environment, color: str = "auto") -> None:
+        self.environment = environment
+        self.color = color
+
+    def data(self, data: bytes) -> None:
+        """Write to stdout, verbatim."""
+        self.environment.stdout.write(data)
+        self.environment.stdout.flush()
+
+    def diff(self, text: str) -> None:
+        """Write a unified diff to stdout."""
+        if self.colors(self.environment.stdout_is_terminal):
+            header, rest = text[: text.find("@@")], text[text.find("@@") :]
+            text = "".join([_paint(line, _BOLD) for line in _lines(header)] + [_paint(line) for line in _lines(rest)])
+        self.data(text.encode("utf-8", "surrogateescape"))
+
+    def say(self, text: str) -> None:
+        """Write one line to stderr."""
+        self.environment.stderr.write(_printable(text) + "\n")
+        self.environment.stderr.flush()
+
+    def error(self, text: str) -> None:
+        """Write one line about a failure to stderr."""
+        mark = f"{_RED}error:{_RESET}" if self.colors(self.environment.stderr_is_terminal) else "error:"
+        self.environment.stderr.write(f"{mark} {_printable(text)}\n")
+        self.environment.stderr.flush()
+
+    def ask(self, question: str) -> bool:
+        """Put a yes-or-no question on the terminal; anything but yes is no."""
+        self.environment.stderr.write(f"{_printable(question)} [y/N] ")
+        self.environment.stderr.flush()
+        answer = self.environment.stdin.readline()
+        if not answer.endswith(b"\n"):
+            self.environment.stderr.write("\n")
+        return answer.strip().lower() in (b"y", b"yes")
+
+    def colors(self, terminal: bool) -> bool:
+        """Whether to write escape codes to a stream that is, or is not, a terminal."""
+        variables = self.environment.variables
+        allowed = terminal and not variables.get("NO_COLOR") and variables.get("TERM") != "dumb"
+        return self.color == "always" or (self.color == "auto" and allowed)
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _paint(line: str, colour: str = "") -> str:
+    """Colour one line of a diff; its newline stays outside, or a terminal would colour what follows."""
+    body = line.rstrip("\r\n")
+    colour = colour or _LINE_COLOURS.get(body[:1], "")
+    return f"{colour}{body}{_RESET}{line[len(body) :]}" if colour else line
+
+
+def _printable(text: str) -> str:
+    """Show control characters (of a file name, say) instead of sending them to the terminal."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

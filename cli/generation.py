@@ -1,0 +1,147 @@
+"""One generation with a loaded model: sampling options in, text and statistics out."""
+
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+from lookahead.cli.errors import CommandError
+
+STATISTICS = (
+    "prompt_tokens",
+    "generated_tokens",
+    "steps",
+    "draft_tokens",
+    "accepted_tokens",
+    "acceptance_rate",
+    "mean_acceptance_length",
+    "tokens_per_second",
+    "prefill_s",
+    "decode_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are chosen: greedily, unless a temperature, top-p or top-k is given; a temperature of 0 is greedy."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+
+    @classmethod
+    def from_args(cls, args: Namespace) -> "Sampling":
+        """Return the options that the command line gives."""
+        return cls(args.temperature, args.top_p, args.top_k, args.seed)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``generate``.
+
+        Example:
+            >>> Sampling(temperature=0.8, seed=1).arguments()
+            {'do_sample': True, 'temperature': 0.8}
+        """
+        given = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given or self.temperature == 0:
+            return {"do_sample": False}
+        return {"do_sample": True, **given}
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote, whether it was stopped at the token limit, and the statistics."""
+
+    text: str
+    cut: bool
+    stats: dict[str, int | float]
+
+
+class Generator:
+    """A loaded model that completes token ids.
+
+    Args:
+        model: A transformers model; lookup decoding is enabled on it.
+        tokenizer: Its tokenizer.
+        sampling: How tokens are chosen.
+        lookup: False decodes plainly.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, sampling: Sampling, *, lookup: bool = True) -> None:
+        from lookahead.plugins import hf
+
+        hf.enable(model, tokenizer)
+        self.model = model
+        self.tokenizer = tokenizer
+        self._sampling = sampling
+        self._lookup = lookup
+
+    @property
+    def context_length(self) -> int | None:
+        """Tokens that fit into the model's context, or None where it has no limit."""
+        config = self.model.config.get_text_config()
+        return getattr(config, "max_position_embeddings", None)
+
+    def stats(self) -> Any:
+        """Return the statistics of the running or the last generation."""
+        from lookahead.plugins import hf
+
+        return hf.stats(self.model)
+
+    def complete(self, ids: list[int], max_new_tokens: int, streamer: Any = None, **arguments: Any) -> Completion:
+        """Continue the token ids until the model ends its answer or the limit is reached."""
+        import torch
+
+        if self._sampling.seed is not None:
+            torch.manual_seed(self._sampling.seed)
+        prompt = torch.tensor([ids], device=self.model.device)
+        arguments = {**self._sampling.arguments(), **arguments}
+        if not self._lookup:
+            arguments["lookup"] = False
+        output = self.model.generate(
+            input_ids=prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=max_new_tokens,
+            streamer=streamer,
+            **arguments,
+        )
+        new = output[0, len(ids) :].tolist()
+        text = self.tokenizer.decode(new, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return Completion(text, self._was_cut(new), select(self.stats()))
+
+    def _was_cut(self, new: list[int]) -> bool:
+        ends = self.model.generation_config.eos_token_id
+        ends = [ends] if isinstance(ends, int) else list(ends or ())
+        return not new or new[-1] not in ends
+
+
+def room_for_answer(context_length: int | None, prompt_tokens: int, needed: int, wanted: int) -> int:
+    """Return how many tokens an answer may have: those wanted, or as many as the context leaves.
+
+    Args:
+        context_length: Tokens of the context, None for no limit.
+        prompt_tokens: Tokens of the prompt.
+        needed: The fewest with which an answer makes sense.
+        wanted: The most that are wanted.
+
+    Raises:
+        CommandError: The context leaves less than what is needed.
+
+    Example:
+        >>> room_for_answer(8192, 6000, needed=2000, wanted=3000)
+        2192
+    """
+    if context_length is None:
+        return wanted
+    room = context_length - prompt_tokens
+    if room < needed:
+        raise CommandError(
+            f"is larger than the model's context: the prompt takes {prompt_tokens} tokens, the answer {needed} or "
+            f"more, and there are {context_length}: split it, or use a model with a larger context (--model)"
+        )
+    return min(wanted, room)
+
+
+def select(stats: Any) -> dict[str, int | float]:
+    """Return the statistics that are reported, in the order they are reported in."""
+    return {name: getattr(stats, name) for name in STATISTICS}

@@ -1,0 +1,152 @@
+"""Lines of a text with their own newlines: compared, shown as a diff, and given back to an edited text."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
+_LF_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The text of a line and the newline that ends it, empty for a last line without one."""
+
+    text: str
+    ending: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A unified diff and the number of lines it adds and removes; no text when nothing differs."""
+
+    text: str
+    added: int
+    removed: int
+
+
+def split_lines(text: str) -> list[Line]:
+    r"""Split at ``\r\n``, ``\n`` and ``\r`` only, so that joining the pieces gives the text again.
+
+    Example:
+        >>> split_lines("a\r\n\nb")
+        [Line(text='a', ending='\r\n'), Line(text='', ending='\n'), Line(text='b', ending='')]
+    """
+    return [Line(m[1] or m[3] or "", m[2] or "") for m in _LINE.finditer(text)]
+
+
+def to_lf(text: str) -> str:
+    r"""Return the text with every newline as ``\n``, which is how a model sees it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def common_ending(text: str) -> str:
+    r"""Return the newline that ends most lines, the first such on a tie, ``\n`` when there is none."""
+    endings = Counter(line.ending for line in split_lines(text) if line.ending)
+    return endings.most_common(1)[0][0] if endings else "\n"
+
+
+def restore_lines(original: str, edited: str, seen: str | None = None) -> str:
+    r"""Give an edited text the newlines of the original.
+
+    Lines that the edit kept come back exactly as they were, newline included. A new line takes the newline of
+    the line it replaces, else of the line above it, else the common one. There is a newline at the end if, and
+    only if, the original has one.
+
+    Args:
+        original: Text of the file, with its own newlines.
+        edited: The edited text, with any newlines.
+        seen: The original as the model saw it, where that differs (a tokenizer that normalises Unicode): lines
+            that the edit kept are recognised by it and come back in the original's spelling.
+
+    Example:
+        >>> restore_lines("a\r\nb\nc", "a\nB\nc\nd\n")
+        'a\r\nB\nc\nd'
+    """
+    old = split_lines(original)
+    ends_with_newline = bool(old) and bool(old[-1].ending)
+    new = split_lines(to_lf(edited) if ends_with_newline else to_lf(edited).rstrip("\n"))
+    default = common_ending(original)
+    restored: list[Line] = []
+    for tag, i1, i2, j1, j2 in _matcher(_keys(old, seen), [line.text for line in new]).get_opcodes():
+        for k in range(j2 - j1):
+            above = restored[-1].ending if restored else default
+            place = old[i1 + k].ending if i1 + k < i2 else above
+            text = old[i1 + k].text if tag == "equal" else new[j1 + k].text
+            restored.append(Line(text, place or above))
+    body = "".join(line.text + line.ending for line in restored[:-1])
+    last = restored[-1] if restored else Line("", "")
+    return body + last.text + (last.ending if ends_with_newline else "")
+
+
+def unified_diff(old: str, new: str, path: str) -> Diff:
+    r"""Compare two texts in the form that ``patch`` and ``git apply`` read.
+
+    Lines end at ``\n`` only and are verbatim, so that the diff of a file with other newlines applies too.
+
+    Example:
+        >>> print(unified_diff("a\nb\n", "a\nc\n", "f.txt").text, end="")
+        --- a/f.txt
+        +++ b/f.txt
+        @@ -1,2 +1,2 @@
+         a
+        -b
+        +c
+    """
+    before, after = _LF_LINE.findall(old), _LF_LINE.findall(new)
+    out: list[str] = []
+    added = removed = 0
+    for group in _matcher(before, after).get_grouped_opcodes(3):
+        out.append(_hunk_header(group))
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                out.extend(_marked(" ", before[i1:i2]))
+                continue
+            out.extend(_marked("-", before[i1:i2]))
+            out.extend(_marked("+", after[j1:j2]))
+            removed += i2 - i1
+            added += j2 - j1
+    if out:
+        out[:0] = [f"--- {_label('a', path)}\n", f"+++ {_label('b', path)}\n"]
+    return Diff("".join(out), added, removed)
+
+
+def _keys(old: list[Line], seen: str | None) -> list[str]:
+    """Return what identifies each original line in the edited text."""
+    as_seen = split_lines(to_lf(seen)) if seen is not None else old
+    return [line.text for line in (as_seen if len(as_seen) == len(old) else old)]
+
+
+def _matcher(old: Sequence[str], new: Sequence[str]) -> SequenceMatcher[str]:
+    # autojunk would take frequent lines ("}") for changed ones in any file of 200 lines or more.
+    return SequenceMatcher(None, old, new, autojunk=False)
+
+
+def _marked(mark: str, lines: list[str]) -> list[str]:
+    return [
+        f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n" for line in lines
+    ]
+
+
+def _hunk_header(group: Sequence[tuple[str, int, int, int, int]]) -> str:
+    old = _range(group[0][1], group[-1][2])
+    new = _range(group[0][3], group[-1][4])
+    return f"@@ -{old} +{new} @@\n"
+
+
+def _range(start: int, stop: int) -> str:
+    """Return a range as unified diffs write it: first line and length, the line before for an empty one."""
+    length = stop - start
+    first = start + 1 if length else start
+    return f"{first}" if length == 1 else f"{first},{length}"
+
+
+def _label(side: str, path: str) -> str:
+    """Return the file's name in the header, quoted where it would break the line."""
+    name = f"{side}/{path.lstrip('/')}"
+    if re.search(r'[\x00-\x1f"\\]', name):
+        return json.dumps(name, ensure_ascii=False)
+    return f"{name}\t" if " " in name else name

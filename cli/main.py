@@ -1,0 +1,133 @@
+"""The command line: which subcommand runs, and how the process ends."""
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from lookahead import __version__
+from lookahead.cli import edit, generate
+from lookahead.cli.console import Console, Environment
+from lookahead.cli.errors import CommandError, ExitStatus, unexpected
+from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
+
+_NAME = "specdec-lookup"
+_DESCRIPTION = """\
+Decode sooner without a draft model: what a model copies is looked up in its own text and verified in one step,
+so that the output is the model's own, token for token."""
+_EPILOG = """\
+environment:
+  SPECDEC_LOOKUP_MODEL   model to use where --model is not given
+  SPECDEC_LOOKUP_HOME    folder for the default model (default: the user's cache folder)
+  SPECDEC_LOOKUP_DEBUG   set to 1 to see where an unexpected error came from
+  NO_COLOR               set to turn colour off"""
+
+try:  # INTERIM
+    from lookahead.cli import bench
+except ImportError:
+    bench = None
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is, instead of two screens of usage."""
+        self.exit(ExitStatus.USAGE, f"error: {message} (see `{self.prog} --help`)\n")
+
+
+def entry_point() -> NoReturn:
+    """Run the command as a process."""
+    note_interrupts()
+    status = main()
+    ignore_interrupts()
+    sys.exit(status)
+
+
+def main(argv: Sequence[str] | None = None, environment: Environment | None = None) -> ExitStatus:
+    """Run one command and return its exit code; no exception leaves it.
+
+    Args:
+        argv: Arguments without the command's name; None for those of the process.
+        environment: Streams and variables; None for those of the process.
+    """
+    environment = environment or Environment.from_system()
+    try:
+        status = _run(argv, environment)
+    except BrokenPipeError:
+        status = ExitStatus.FAILED  # whoever read our output has gone, and needs no message
+        _discard_output()
+    except BaseException as error:
+        status = _end(error, environment)
+    return ExitStatus.INTERRUPTED if interrupted() else status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with all subcommands."""
+    parser = _Parser(
+        prog=_NAME,
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, module, summary in (
+        ("edit", edit, "edit files as an instruction says"),
+        ("generate", generate, "complete a prompt"),
+        ("bench", bench, "measure what lookup decoding gains"),
+    ):
+        if module is None:
+            continue
+        command = commands.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
+        module.configure(command)
+        command.set_defaults(command=name)
+    return parser
+
+
+def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
+    args = _parse(argv, environment)
+    if isinstance(args, ExitStatus):
+        return args
+    if args.command == "bench":
+        return ExitStatus(bench.run(args))
+    return {"edit": edit.run, "generate": generate.run}[args.command](args, environment)
+
+
+def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Namespace | ExitStatus:
+    """Return the arguments, or how the process ends if they ask for help or are wrong."""
+    shown = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(environment.stderr):
+            return build_parser().parse_args(argv)
+    except SystemExit as end:
+        return ExitStatus(end.code or 0)
+    finally:
+        environment.stdout.write(shown.getvalue().encode())
+        environment.stdout.flush()
+
+
+def _end(error: BaseException, environment: Environment) -> ExitStatus:
+    """Say why the command ends, and return its exit code."""
+    console = Console(environment)
+    if environment.variables.get("SPECDEC_LOOKUP_DEBUG") == "1":
+        environment.stderr.write("".join(traceback.format_exception(error)))
+    if isinstance(error, KeyboardInterrupt) or interrupted():
+        console.say("interrupted")
+        return ExitStatus.INTERRUPTED
+    shown = error if isinstance(error, CommandError) else unexpected(error)
+    console.error(str(shown))
+    return shown.status
+
+
+def _discard_output() -> None:
+    """Have Python's last flush of stdout at exit go nowhere instead of failing again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,135 @@
+"""Loading the target model: from the hub, a folder, a GGUF file, or the embedded default."""
+
+import re
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lookahead.cli.console import Console, Environment
+from lookahead.cli.embedded import default_model_path
+from lookahead.cli.errors import CommandError
+from lookahead.cli.model_errors import explain
+
+__all__ = ["ModelOptions", "default_model_path", "load", "load_folder"]
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Which model to load, and how.
+
+    Attributes:
+        model: Hub id, folder or ``.gguf`` file; None for SPECDEC_LOOKUP_MODEL, else the embedded model.
+        revision: Branch, tag or commit on the hub.
+        dtype: ``auto`` takes what the model is stored in: float32 for the embedded model and for GGUF files.
+        device: ``auto`` takes CUDA, then Apple's GPU, then the CPU.
+        attn_implementation: ``eager``, ``sdpa``, ``flash_attention_2`` ...; None for the model's default.
+        trust_remote_code: Run model code from the hub.
+    """
+
+    model: str | None = None
+    revision: str | None = None
+    dtype: str = "auto"
+    device: str = "auto"
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
+
+    @classmethod
+    def from_args(cls, args: Namespace) -> "ModelOptions":
+        """Return the options that the command line gives."""
+        return cls(**{name: getattr(args, name) for name in cls.__slots__})
+
+
+def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, Any]:
+    """Return the model, in evaluation mode on its device, and its tokenizer.
+
+    Raises:
+        CommandError: There is no such model, or it can't be loaded; the message says what to do.
+    """
+    console = console or Console(Environment.from_system())
+    name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL")
+    if name is None:
+        name = str(default_model_path(console))
+    where = _locate(name)
+    device = _device(options.device)
+    arguments: dict[str, Any] = {
+        "revision": options.revision,
+        "dtype": options.dtype,
+        "attn_implementation": options.attn_implementation,
+        "trust_remote_code": options.trust_remote_code,
+        "device_map": None if device == "cpu" else {"": device},
+    }
+    if "gguf_file" in where and options.dtype == "auto":
+        arguments["dtype"] = "float32"
+    arguments = {key: value for key, value in arguments.items() if value is not None}
+    _set_noise(console.environment.stderr_is_terminal)
+    try:
+        model, tokenizer = load_folder(**where, **arguments)
+    except Exception as error:
+        raise CommandError(explain(error, name)) from error
+    return model, tokenizer
+
+
+def load_folder(source: Any, **arguments: Any) -> tuple[Any, Any]:
+    """Return model and tokenizer from a folder or hub id; the hub is not asked about a local folder."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    arguments["local_files_only"] = Path(source).is_dir()
+    shared = {key: value for key, value in arguments.items() if key in _TOKENIZER_ARGUMENTS}
+    tokenizer = AutoTokenizer.from_pretrained(source, **shared)
+    model = AutoModelForCausalLM.from_pretrained(source, **arguments)
+    return model.eval(), tokenizer
+
+
+_TOKENIZER_ARGUMENTS = ("revision", "trust_remote_code", "local_files_only", "gguf_file")
+
+
+def _locate(name: str) -> dict[str, Any]:
+    """Return where a model is, as the arguments of ``load_folder``."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        if path.suffix.lower() != ".gguf":
+            raise CommandError(f"--model {name} is a file but no .gguf file: name the model's folder")
+        return {"source": path.parent, "gguf_file": path.name}
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise CommandError(_without_config(name, path))
+        return {"source": path}
+    if path.suffix.lower() == ".gguf" or path.is_absolute() or not _HUB_ID.fullmatch(name):
+        raise CommandError(f"there is no model at {name}: --model takes a hub id, a folder or a .gguf file")
+    return {"source": name}
+
+
+def _without_config(name: str, folder: Path) -> str:
+    gguf = sorted(path.name for path in folder.glob("*.gguf"))
+    way_out = f"name the file, --model {folder / gguf[0]}" if gguf else "name the folder that has the model's files"
+    return f"the folder {name} is no model (it has no config.json): {way_out}"
+
+
+def _device(wanted: str) -> str:
+    """Return the device to load on, checked."""
+    import torch
+
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise CommandError(f"--device {wanted} is not available here: use auto, cpu, cuda, cuda:1 or mps") from None
+    return str(device)
+
+
+def _set_noise(terminal: bool) -> None:
+    """Keep transformers to errors; progress bars, of downloads from the hub, only on a terminal."""
+    from huggingface_hub.utils import disable_progress_bars
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if not terminal:
+        disable_progress_bars()

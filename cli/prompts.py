@@ -1,0 +1,118 @@
+"""The prompt that asks a model for an edited file."""
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from lookahead.cli.errors import CommandError
+
+_SYSTEM = (
+    "You edit files. Reply with the complete edited file in one fenced code block. "
+    "Copy every line that need not change exactly as it is."
+)
+_REQUEST = (
+    "This is the file {name}:\n\n{file}\n\nEdit it: {instruction}\n\n"
+    "Reply with the complete edited file in one fenced code block."
+)
+_LANGUAGES = {
+    ".c": "c", ".cpp": "cpp", ".cs": "csharp", ".css": "css", ".go": "go", ".h": "c", ".html": "html", ".java": "java",
+    ".js": "javascript", ".json": "json", ".jsx": "jsx", ".kt": "kotlin", ".lua": "lua", ".md": "markdown",
+    ".php": "php", ".py": "python", ".pyi": "python", ".rb": "ruby", ".rs": "rust", ".sh": "bash", ".sql": "sql",
+    ".swift": "swift", ".toml": "toml", ".ts": "typescript", ".tsx": "tsx", ".xml": "xml", ".yaml": "yaml",
+    ".yml": "yaml",
+}  # fmt: skip
+# What a chat template contains when the model thinks before it answers.
+_THINKING = ("<think>", "</think>", "enable_thinking", "<|channel|>", "<|channel>")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids of a prompt, and the beginning of the answer that they hold already."""
+
+    ids: list[int]
+    opening: str = ""
+
+
+def edit_prompt(tokenizer: Any, path: str, text: str, instruction: str) -> Prompt:
+    """Return the prompt for one file: instruction and file, in the model's chat template.
+
+    The file stands in a fence longer than any in it, exactly as the answer must have it, so that the answer is mostly
+    a copy. Unless the model thinks first, the opening fence of the answer is given too; its newline is not, because
+    tokenizers join it with what follows.
+
+    Args:
+        tokenizer: With or without a chat template.
+        path: The file's name, of which the model sees the last part.
+        text: The file, with ``\\n`` newlines.
+        instruction: What to change.
+
+    Raises:
+        CommandError: The file or the instruction contains one of the tokenizer's control tokens.
+    """
+    _refuse_control_tokens(tokenizer, "the file", text)
+    _refuse_control_tokens(tokenizer, "the instruction", instruction)
+    fence = fence_for(text)
+    opening = fence + _LANGUAGES.get(PurePath(path).suffix.lower(), "")
+    newline = "" if text.endswith("\n") else "\n"
+    file = f"{opening}\n{text}{newline}{fence}"
+    request = _REQUEST.format(name=PurePath(path).name, file=file, instruction=instruction.strip())
+    messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": request}]
+    rendered, is_chat = render(tokenizer, messages)
+    if thinks(tokenizer):
+        opening = ""
+    return Prompt(encode(tokenizer, rendered + opening, special_tokens=not is_chat), opening)
+
+
+def fence_for(text: str) -> str:
+    """Return a fence of backticks longer than any run of them in the text.
+
+    Example:
+        >>> fence_for("x = 1"), fence_for("Use ```` here")
+        ('```', '`````')
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def render(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[str, bool]:
+    """Return the conversation as the model reads it, up to its answer, and whether a chat template made it."""
+    if not getattr(tokenizer, "chat_template", None):
+        parts = "\n\n".join(message["content"] for message in messages)
+        return f"{parts}\n\nAnswer:\n", False
+    try:
+        return _apply(tokenizer, messages), True
+    except Exception:
+        # Some templates refuse a system message.
+        content = "\n\n".join(message["content"] for message in messages)
+        return _apply(tokenizer, [{"role": "user", "content": content}]), True
+
+
+def encode(tokenizer: Any, text: str, *, special_tokens: bool = False) -> list[int]:
+    """Return the token ids of a text, with the tokenizer's own special tokens around it or without."""
+    return tokenizer(text, add_special_tokens=special_tokens)["input_ids"]
+
+
+def as_seen(tokenizer: Any, text: str) -> str:
+    """Return a text as it comes back from the tokenizer, which may normalise Unicode."""
+    ids = encode(tokenizer, text)
+    return tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def thinks(tokenizer: Any) -> bool:
+    """Whether the model's chat template is that of a model that reasons before it answers."""
+    template = str(getattr(tokenizer, "chat_template", None) or "")
+    return any(mark in template for mark in _THINKING)
+
+
+def _apply(tokenizer: Any, messages: list[dict[str, str]]) -> str:
+    return tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+
+
+def _refuse_control_tokens(tokenizer: Any, what: str, text: str) -> None:
+    for token in getattr(tokenizer, "all_special_tokens", ()):
+        if token in text:
+            raise CommandError(
+                f"{what} contains {token}, a control token of this model, which would not read it as text: use a "
+                "model with other control tokens"
+            )

@@ -1,0 +1,79 @@
+"""What became of each file: one result a file, its JSON, its line for people, and the exit code of all."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from lookahead.cli.errors import ExitStatus
+from lookahead.cli.files import SourceFile
+from lookahead.cli.lines import Diff
+
+
+class Status(str, Enum):
+    """What became of a file."""
+
+    CHANGED = "changed"  # the answer differs from the file, and was not written
+    UNCHANGED = "unchanged"
+    WRITTEN = "written"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Result:
+    """A file on its way through the command.
+
+    Attributes:
+        path: As given on the command line; ``-`` for stdin.
+        source: The file as read, if it could be.
+        status: What became of it.
+        reason: Why it failed, or was not written.
+        content: The edited file.
+        diff: From the file to the edited one.
+        stats: Figures of the generation, if there was one.
+        figures: The same in words.
+    """
+
+    path: str
+    source: SourceFile | None = None
+    status: Status = Status.UNCHANGED
+    reason: str | None = None
+    content: bytes = b""
+    diff: Diff = field(default_factory=lambda: Diff("", 0, 0))
+    stats: dict[str, int | float] | None = None
+    figures: str = ""
+
+    def fail(self, reason: str) -> None:
+        """Note that the file failed, and why."""
+        self.status, self.reason = Status.FAILED, reason
+
+    def as_json(self) -> str:
+        """Return the result as one line of JSON."""
+        record: dict[str, Any] = {
+            "path": self.path,
+            "status": self.status.value,
+            "reason": self.reason,
+            "added": self.diff.added,
+            "removed": self.diff.removed,
+            "diff": self.diff.text,
+            "stats": self.stats,
+        }
+        return json.dumps(record)
+
+    def as_text(self) -> str:
+        """Return the result as one line for people."""
+        counts = f" (+{self.diff.added} -{self.diff.removed})" if self.diff.text else ""
+        reason = f": {self.reason}" if self.reason else ""
+        figures = f"; {self.figures}" if self.figures else ""
+        return f"{self.path} {self.status.value}{counts}{reason}{figures}"
+
+
+def exit_status(results: Iterable[Result], *, check: bool) -> ExitStatus:
+    """Return the exit code for all files: failure counts more than change, and change counts with ``--check`` only."""
+    found = {result.status for result in results}
+    if Status.FAILED in found:
+        return ExitStatus.FAILED
+    if check and Status.CHANGED in found:
+        return ExitStatus.WOULD_CHANGE
+    return ExitStatus.OK

@@ -1,0 +1,93 @@
+"""The status line during a generation, and the figures after it."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from lookahead.cli.console import Console
+
+_REFRESH_S = 0.1
+
+
+class Figures(Protocol):
+    """What the lines below need of ``DecodingStats``."""
+
+    prompt_tokens: int
+    generated_tokens: int
+    steps: int
+    draft_tokens: int
+    accepted_tokens: int
+    prefill_s: float
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Tokens per step."""
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Accepted draft tokens per drafted one."""
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second after the prefill."""
+
+
+def summary(stats: Figures) -> str:
+    """Return the figures of a generation in one line.
+
+    Example:
+        ``812 tokens, 61.3 tokens/s, 5.2 tokens per step, 78% of 402 draft tokens accepted``
+    """
+    line = (
+        f"{stats.generated_tokens} tokens, {stats.tokens_per_second:.1f} tokens/s, "
+        f"{stats.mean_acceptance_length:.1f} tokens per step"
+    )
+    if stats.draft_tokens:
+        line += f", {stats.acceptance_rate:.0%} of {stats.draft_tokens} draft tokens accepted"
+    return line
+
+
+@contextlib.contextmanager
+def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
+    """Show a line with a spinner on a terminal's stderr; yields a function that changes its text."""
+    environment = console.environment
+    if not environment.stderr_is_terminal:
+        yield lambda text: None
+        return
+    from rich.console import Console as RichConsole
+    from rich.text import Text
+
+    screen = RichConsole(
+        file=environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
+    )
+    line = Text(text, no_wrap=True, overflow="ellipsis")
+    with screen.status(line, spinner="dots", refresh_per_second=8) as status:
+        yield lambda text: status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+
+class StatusStreamer:
+    """A streamer for ``generate`` that reports the running figures a few times a second.
+
+    Args:
+        read: Returns the statistics of the running generation.
+        show: Takes the line to show.
+    """
+
+    def __init__(self, read: Callable[[], Figures | None], show: Callable[[str], None]) -> None:
+        self._read = read
+        self._show = show
+        self._shown_at = 0.0
+
+    def put(self, value: Any) -> None:
+        """Take the prompt or new tokens."""
+        now = time.monotonic()
+        if now - self._shown_at < _REFRESH_S:
+            return
+        self._shown_at = now
+        stats = self._read()
+        if stats is not None and stats.generated_tokens:
+            self._show(summary(stats))
+
+    def end(self) -> None:
+        """Take the end of the generation."""
