@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias
 
-Text: TypeAlias = "str | Sequence[int]"
+Text: TypeAlias = str | Sequence[int]
 """Text, or the token ids of text."""
 
 

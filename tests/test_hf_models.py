@@ -1,0 +1,197 @@
+"""Whatever is drafted, every kind of model and cache writes what plain `generate` writes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tiny import MODELS, Random, Scripted, llama, mamba1, mamba2, mistral, prompt, t5
+
+from lookahead.plugins import hf, hf_call
+
+NEW = 60
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, transformers.PreTrainedModel]:
+    return {name: hf.enable(builder()) for name, builder in MODELS.items()}
+
+
+@pytest.fixture
+def draft_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Replace the proposer of the calls that follow."""
+
+    def use(proposer: Any) -> None:
+        monkeypatch.setattr(hf_call, "_proposer", lambda model, call, config: proposer)
+
+    return use
+
+
+def generate(model: Any, ids: torch.Tensor, lookup: Any, seed: int | None = None, **options: Any) -> torch.Tensor:
+    if seed is not None:
+        torch.manual_seed(seed)
+        options |= {"do_sample": True, "temperature": 0.8, "top_p": 0.95}
+    options.setdefault("max_new_tokens", NEW)
+    return model.generate(ids, lookup=lookup, **options)
+
+
+def continuation(text: torch.Tensor, ids: torch.Tensor) -> list[int]:
+    return text[0, ids.shape[1] :].tolist()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("seed", [None, 7], ids=["greedy", "sampled"])
+def test_lookup_writes_what_plain_generate_writes(models, name, seed) -> None:
+    for start in range(3):
+        ids = prompt(seed=start)
+        assert torch.equal(generate(models[name], ids, True, seed), generate(models[name], ids, False, seed))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_lookup_takes_fewer_steps(models, name) -> None:
+    ids = prompt()
+    text = generate(models[name], ids, False)
+    again = torch.cat([ids, text[:, ids.shape[1] :], ids], dim=1)[:, -100:]
+    options = {"max_new_tokens": 20}
+    plain = generate(models[name], again, False, **options)
+    reference = continuation(plain, again)
+    assert torch.equal(
+        generate(models[name], again, {"references": [again[0, -2:].tolist() + reference]}, **options), plain
+    )
+    assert hf.stats(models[name]).steps < len(reference) - 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("seed", [None, 7], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("wrong_at", [None, 0, 1, 3, 6])
+def test_a_draft_that_goes_wrong_at_any_depth_changes_nothing(models, draft_with, name, seed, wrong_at) -> None:
+    ids = prompt()
+    plain = generate(models[name], ids, False, seed)
+    draft_with(Scripted(continuation(plain, ids), 7, wrong_at))
+    assert torch.equal(generate(models[name], ids, True, seed), plain)
+    stats = hf.stats(models[name])
+    if wrong_at:
+        assert stats.accepted_tokens > 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("seed", range(3))
+def test_random_drafts_change_nothing(models, draft_with, name, seed) -> None:
+    ids = prompt(seed=seed)
+    draft_with(Random(seed))
+    assert torch.equal(generate(models[name], ids, True), generate(models[name], ids, False))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_perfect_draft_costs_one_forward_for_its_length(models, draft_with, name) -> None:
+    ids = prompt()
+    plain = generate(models[name], ids, False)
+    emitted = plain.shape[1] - ids.shape[1]
+    draft_with(Scripted(continuation(plain, ids), 7, None))
+    assert torch.equal(generate(models[name], ids, True), plain)
+    assert hf.stats(models[name]).steps == -(-(emitted - 1) // 8)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("wrong_at", [0, 2, 5])
+def test_a_rejection_costs_no_extra_forward(models, draft_with, name, wrong_at) -> None:
+    model, ids, calls = models[name], prompt(), []
+    plain = generate(model, ids, False)
+    draft_with(Scripted(continuation(plain, ids), 7, wrong_at))
+    handle = model.register_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        generate(model, ids, True)
+    finally:
+        handle.remove()
+    assert len(calls) == 1 + hf.stats(model).steps
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("wrong_at", [0, 2, 5])
+def test_the_returned_cache_is_that_of_the_text(models, draft_with, name, wrong_at) -> None:
+    """A second turn on the returned cache goes on as it does after plain generation."""
+    model, ids = models[name], prompt()
+    options = {"max_new_tokens": 30, "return_dict_in_generate": True}
+    plain = generate(model, ids, False, **options)
+    draft_with(Scripted(continuation(plain.sequences, ids), 7, wrong_at))
+    ours = generate(model, ids, True, **options)
+    assert torch.equal(ours.sequences, plain.sequences)
+    if name != "mamba2":  # a recurrent state has no length
+        assert ours.cache.get_seq_length() == plain.cache.get_seq_length()
+    with torch.no_grad():
+        after = [
+            model(input_ids=result.sequences[:, -1:], cache=result.cache, use_cache=True).logits
+            for result in (plain, ours)
+        ]
+    torch.testing.assert_close(after[0], after[1], atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "mistral", "gemma3", "falcon_h1"])
+def test_static_caches_are_rolled_back(models, draft_with, name) -> None:
+    ids = prompt()
+    options = {"cache_implementation": "static"}
+    plain = generate(models[name], ids, False, **options)
+    for wrong_at in (None, 0, 3):
+        draft_with(Scripted(continuation(plain, ids), 7, wrong_at))
+        assert torch.equal(generate(models[name], ids, True, **options), plain)
+    assert hf.stats(models[name]).draft_tokens > 0
+
+
+def test_drafts_stop_where_learned_positions_end(draft_with) -> None:
+    model = hf.enable(MODELS["gpt2"]())
+    ids = prompt()
+    room = model.config.n_positions - ids.shape[1]
+    plain = generate(model, ids, False, max_new_tokens=room)
+    draft_with(Scripted(continuation(plain, ids), 20, None))
+    assert torch.equal(generate(model, ids, True, max_new_tokens=room), plain)
+
+
+def test_a_user_cache_goes_on_in_the_second_turn(models) -> None:
+    for name in ("llama", "mistral", "falcon_h1"):
+        turns = []
+        for lookup in (False, True):
+            cache = transformers.DynamicCache(config=models[name].config)
+            first = generate(models[name], prompt(), lookup, cache=cache, max_new_tokens=20)
+            longer = torch.cat([first, prompt(seed=5)], dim=1)
+            turns.append(generate(models[name], longer, lookup, cache=cache, max_new_tokens=20))
+        assert torch.equal(*turns), name
+
+
+def test_a_model_whose_block_forward_is_inexact_is_decoded_plainly(caplog) -> None:
+    model, ids = hf.enable(mamba1()), prompt()
+    assert torch.equal(generate(model, ids, True), generate(model, ids, False))
+    assert "mamba" in hf.stats(model).plain_reason or "mamba" in caplog.text
+
+
+def test_the_self_check_measures_the_difference() -> None:
+    from lookahead.plugins.hf_check import block_forward_error, block_forward_tolerance
+
+    assert block_forward_error(mamba2()) < block_forward_tolerance(torch.float32)
+    assert block_forward_error(mamba1()) > block_forward_tolerance(torch.float32)
+
+
+@pytest.mark.parametrize("reason", ["rows", "encoder-decoder", "use_cache"])
+def test_what_is_not_drafted_for_runs_plainly_and_says_so_once(reason, caplog) -> None:
+    model = hf.enable(t5() if reason == "encoder-decoder" else llama())
+    ids = prompt().repeat(2, 1) if reason == "rows" else prompt()
+    options = {"use_cache": False} if reason == "use_cache" else {}
+    for _ in range(2):
+        text = generate(model, ids, True, **options)
+    assert torch.equal(text, generate(model, ids, False, **options))
+    assert caplog.text.count(reason) == 1
+
+
+def test_long_runs_of_rejections_keep_the_replay_bounded(draft_with) -> None:
+    model, ids = hf.enable(mamba2()), prompt()
+    plain = generate(model, ids, False, max_new_tokens=150)
+    draft_with(Scripted(continuation(plain, ids), 7, 5))
+    assert torch.equal(generate(model, ids, True, max_new_tokens=150), plain)
+    assert max(record.width for record in hf.stats(model).records) <= 32 + 2 * 8
+
+
+def test_sliding_windows_shorter_than_the_prompt_are_right(draft_with) -> None:
+    model, ids = hf.enable(mistral()), prompt(length=60)
+    plain = generate(model, ids, False)
+    draft_with(Scripted(continuation(plain, ids), 20, 13))
+    assert torch.equal(generate(model, ids, True), plain)

@@ -1,0 +1,131 @@
+"""On a real model in fp32, lookup writes token for token what plain `generate` writes, in fewer steps.
+
+Three of the twenty prompts run by default, all of them with `-m slow`.
+"""
+
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+import torch
+from edit_requests import EDITS, messages
+from transformers import AutoModelForCausalLM, AutoTokenizer, TextIteratorStreamer, pipeline
+from transformers.generation.stopping_criteria import StoppingCriteria
+
+from lookahead.cli.models import default_model_path
+from lookahead.plugins import hf
+
+NEW = 64
+DEFAULT = (3, 5, 12)
+PROMPTS = [pytest.param(i, marks=[] if i in DEFAULT else pytest.mark.slow) for i in range(len(EDITS))]
+MODES = {"greedy": {"do_sample": False}, "sampled": {"do_sample": True, "temperature": 0.8, "top_p": 0.95}}
+OPTIONS = {"plain": {}, "repetition penalty": {"repetition_penalty": 1.1}}
+
+
+@pytest.fixture(scope="module")
+def real() -> tuple[Any, Any]:
+    path = default_model_path()
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    return hf.enable(model, tokenizer), tokenizer
+
+
+def encoded(tokenizer: Any, index: int) -> Any:
+    return tokenizer.apply_chat_template(
+        messages(index), add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+
+
+def generate(real: tuple[Any, Any], index: int, lookup: Any, **options: Any) -> list[int]:
+    """The new tokens, sampled from the same seed every time."""
+    model, tokenizer = real
+    torch.manual_seed(index)
+    inputs = encoded(tokenizer, index)
+    options = {"max_new_tokens": NEW, "do_sample": False, **options}
+    return model.generate(**inputs, lookup=lookup, **options)[0, inputs["input_ids"].shape[1] :].tolist()
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_same_tokens_and_no_more_steps(real, index, mode, option) -> None:
+    options = MODES[mode] | OPTIONS[option]
+    plain = generate(real, index, False, **options)
+    assert generate(real, index, True, **options) == plain
+    stats = hf.stats(real[0])
+    assert stats.generated_tokens == len(plain)
+    assert stats.steps <= len(plain) - 1
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+def test_copying_takes_a_fraction_of_the_steps(real, index) -> None:
+    plain = generate(real, index, False)
+    assert generate(real, index, True) == plain
+    assert hf.stats(real[0]).mean_acceptance_length > 1.2
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_stop_strings_end_the_text_where_plain_ends_it(real, index, mode) -> None:
+    options = MODES[mode] | {"stop_strings": [":\n", "},\n"], "tokenizer": real[1]}
+    plain = generate(real, index, False, **options)
+    assert generate(real, index, True, **options) == plain
+    assert len(plain) < NEW
+
+
+class AfterNewlines(StoppingCriteria):
+    """Ends after the fifth line, and remembers every length it was asked at."""
+
+    def __init__(self, tokenizer: Any, prompt_length: int) -> None:
+        self.tokenizer, self.prompt_length, self.asked = tokenizer, prompt_length, []
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        self.asked.append(input_ids.shape[1])
+        lines = self.tokenizer.decode(input_ids[0, self.prompt_length :]).count("\n")
+        return torch.full((1,), lines >= 5)
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_custom_criterion_is_asked_once_a_token(real, index, mode) -> None:
+    length = encoded(real[1], index)["input_ids"].shape[1]
+    plain, ours = AfterNewlines(real[1], length), AfterNewlines(real[1], length)
+    expected = generate(real, index, False, stopping_criteria=[plain], **MODES[mode])
+    assert generate(real, index, True, stopping_criteria=[ours], **MODES[mode]) == expected
+    assert ours.asked == plain.asked
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+def test_the_text_generation_pipeline_is_sped_up_and_says_the_same(real, index) -> None:
+    model, tokenizer = real
+    generator = pipeline("text-generation", model=model, tokenizer=tokenizer)
+    options = {"max_new_tokens": NEW, "do_sample": False, "return_full_text": False}
+    plain = generator(messages(index), lookup=False, **options)
+    assert generator(messages(index), **options) == plain
+    assert hf.stats(model).accepted_tokens > 0
+
+
+def streamed(real: tuple[Any, Any], index: int, **options: Any) -> Iterator[str]:
+    model, tokenizer = real
+    streamer = TextIteratorStreamer(tokenizer, skip_prompt=True, timeout=120)
+    inputs = encoded(tokenizer, index)
+    call = {"max_new_tokens": NEW, "do_sample": False, "streamer": streamer, **options}
+    Thread(target=model.generate, kwargs={**inputs, **call}).start()
+    yield from streamer
+
+
+@pytest.mark.parametrize("index", PROMPTS)
+def test_the_iterator_streamer_yields_the_same_pieces(real, index) -> None:
+    assert list(streamed(real, index)) == list(streamed(real, index, lookup=False))
+    assert hf.stats(real[0]).generated_tokens > 1
+
+
+def test_a_prediction_given_as_text_shortens_the_work(real) -> None:
+    """The same request, once more, with the earlier answer as the expected output."""
+    model, tokenizer = real
+    plain = generate(real, 1, False)
+    generate(real, 1, True)
+    without = hf.stats(model).steps
+    assert generate(real, 1, {"prediction": tokenizer.decode(plain)}) == plain
+    assert hf.stats(model).steps < without
