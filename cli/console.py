@@ -58,7 +58,9 @@ class Console:
 
     def data(self, data: bytes) -> None:
         """Write to stdout, verbatim."""
-        self.environment.stdout.write(data)
+        view = memoryview(data)
+        while view:  # with PYTHONUNBUFFERED, stdout takes what the pipe has room for, and no more
+            view = view[self.environment.stdout.write(view) or 0 :]
         self.environment.stdout.flush()
 
     def diff(self, text: str) -> None:

@@ -95,7 +95,7 @@ def _dots_omit(remark: _Remark, above: str) -> bool:
 def _only_about_omission(words: list[str], dots: bool, strangers: int = 1) -> bool:
     """Whether the words speak of text left out; one name may be among them (rest of the *Inventory* class)."""
     unknown = [word for word in words if word not in _VOCABULARY]
-    known = {*words} & _VOCABULARY
-    if len(unknown) > strangers or (unknown and not (dots or known & (_CODE | {"unchanged", "same", "brevity"}))):
+    omits, refers, code = ({*words} & kind for kind in (_OMITS, _REFERS, _CODE))
+    if len(unknown) > strangers or (unknown and not (dots or (omits and code) or "same" in refers)):
         return False
-    return bool(known & _OMITS) or bool(known & _REFERS and (dots or known & _CODE))
+    return bool(omits or (refers and (dots or code)) or len(refers) > 1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import edit, generate
+from lookahead.cli import bench, edit, generate
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
@@ -25,11 +25,6 @@ environment:
   SPECDEC_LOOKUP_HOME    folder for the default model (default: the user's cache folder)
   SPECDEC_LOOKUP_DEBUG   set to 1 to see where an unexpected error came from
   NO_COLOR               set to turn colour off"""
-
-try:  # INTERIM
-    from lookahead.cli import bench
-except ImportError:
-    bench = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,8 +77,6 @@ def build_parser() -> argparse.ArgumentParser:
         ("generate", generate, "complete a prompt"),
         ("bench", bench, "measure what lookup decoding gains"),
     ):
-        if module is None:
-            continue
         command = commands.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
         )
@@ -110,8 +103,7 @@ def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Nam
     except SystemExit as end:
         return ExitStatus(end.code or 0)
     finally:
-        environment.stdout.write(shown.getvalue().encode())
-        environment.stdout.flush()
+        Console(environment).data(shown.getvalue().encode())
 
 
 def _end(error: BaseException, environment: Environment) -> ExitStatus:

@@ -1,0 +1,124 @@
+"""Lines keep their own newlines, and diffs say exactly what changed."""
+
+import difflib
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookahead.cli.lines import common_ending, restore_lines, split_lines, to_lf, unified_diff
+
+TEXT = st.text(alphabet="ab\r\n\x0c\u2028", max_size=30)
+
+
+@given(TEXT)
+def test_joined_lines_are_the_text(text):
+    assert "".join(line.text + line.ending for line in split_lines(text)) == text
+
+
+@given(TEXT)
+def test_an_edit_that_changes_nothing_gives_the_same_text_back(text):
+    assert restore_lines(text, to_lf(text)) == text
+
+
+@given(TEXT, TEXT)
+def test_restored_text_reads_as_the_edit_up_to_the_final_newline(original, edited):
+    restored = restore_lines(original, edited)
+    assert to_lf(restored).rstrip("\n") == to_lf(edited).rstrip("\n")
+    assert restored.endswith(("\r", "\n")) == (original.endswith(("\r", "\n")) and bool(to_lf(edited)))
+
+
+@pytest.mark.parametrize(
+    ("original", "edited", "restored"),
+    [
+        ("a\nb\n", "a\nB\n", "a\nB\n"),
+        ("a\r\nb\r\n", "a\nB\n", "a\r\nB\r\n"),
+        ("a\rb\r", "a\nB\nc\n", "a\rB\rc\r"),
+        ("a\r\nb", "a\nb\nc\n", "a\r\nb\r\nc"),
+        ("a\nb", "a\nb\n", "a\nb"),
+        ("a\nb\n", "a\nb", "a\nb\n"),
+        ("a\n\n\n", "b\n\n\n", "b\n\n\n"),
+        ("a\r\nb\nc\r\n", "a\nX\nc\n", "a\r\nX\nc\r\n"),
+        ("a\r\nb\nc\n", "new\na\nb\nc\n", "new\na\r\nb\nc\n"),
+        ("a\nb\r\nc\n", "a\nb\nnew\nc\n", "a\nb\r\nnew\r\nc\n"),
+        ("a\r\nb\nc\n", "b\nc\n", "b\nc\n"),
+        ("one line", "another", "another"),
+        ("a\r\n}\r\nb\n}\n", "a\n}\nX\n}\n", "a\r\n}\r\nX\n}\n"),
+    ],
+)
+def test_new_lines_take_the_newline_of_their_place(original, edited, restored):
+    assert restore_lines(original, edited) == restored
+
+
+def test_frequent_lines_of_a_long_file_keep_their_newlines():
+    original = "".join(f"x{i}\r\n}}\n" for i in range(300))
+    edited = to_lf(original).replace("x150\n", "new\n").replace("x20\n", "newer\n")
+    assert restore_lines(original, edited) == original.replace("x150\r", "new\r").replace("x20\r", "newer\r")
+
+
+def test_kept_lines_come_back_in_their_own_spelling_when_the_model_saw_another():
+    decomposed, composed = "cafe\u0301\nx\n", "caf\u00e9\nx\n"
+    assert restore_lines(decomposed, composed.replace("x", "y"), seen=composed) == decomposed.replace("x", "y")
+
+
+def test_a_view_with_other_lines_is_ignored():
+    assert restore_lines("a\r\nb\r\n", "a\nB\n", seen="a b\n") == "a\r\nB\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"), [("", "\n"), ("a", "\n"), ("a\r\nb\r\nc\n", "\r\n"), ("a\rb\r", "\r"), ("a\r\nb\n", "\r\n")]
+)
+def test_the_common_newline_is_that_of_most_lines(text, ending):
+    assert common_ending(text) == ending
+
+
+@given(TEXT, TEXT)
+def test_a_diff_applied_to_the_old_text_gives_the_new_one(old, new):
+    diff = unified_diff(old, new, "f")
+    assert apply(old, diff.text) == new
+    assert (diff.text == "") == (old == new)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_diffs_of_plain_lines_are_those_of_the_standard_library(old, new):
+    before, after = [line + "\n" for line in old], [line + "\n" for line in new]
+    ours = unified_diff("".join(before), "".join(after), "f")
+    theirs = list(difflib.unified_diff(before, after, "a/f", "b/f"))
+    assert ours.text == "".join(theirs)
+    assert ours.added == sum(line.startswith("+") for line in theirs[2:])
+    assert ours.removed == sum(line.startswith("-") for line in theirs[2:])
+
+
+@pytest.mark.parametrize(
+    ("path", "label"),
+    [
+        ("f.py", "--- a/f.py\n"),
+        ("/tmp/f.py", "--- a/tmp/f.py\n"),
+        ("my file", "--- a/my file\t\n"),
+        ("x\ny", '--- "a/x\\ny"\n'),
+    ],
+)
+def test_the_header_names_the_file_as_git_does(path, label):
+    assert unified_diff("a\n", "b\n", path).text.startswith(label)
+
+
+def apply(old: str, diff: str) -> str:
+    """Apply a unified diff the plain way: copy up to each hunk, then follow its marks."""
+    source = re.findall(r"[^\n]*\n|[^\n]+", old)
+    result: list[str] = []
+    position = 0
+    body = re.sub(r"\n\\ No newline at end of file\n", "\0", diff)
+    for line in re.findall(r"[^\n\0]*[\n\0]", body)[2:]:
+        if header := re.match(r"@@ -(\d+)(?:,(\d+))? ", line):
+            start = int(header[1]) - (header[2] != "0")
+            result += source[position:start]
+            position = start
+            continue
+        mark, text = line[0], line[1:].replace("\0", "")
+        if mark in " -":
+            assert source[position] == text
+            position += 1
+        if mark in " +":
+            result.append(text)
+    return "".join(result + source[position:])

@@ -1,0 +1,244 @@
+"""The process: instant help, one-sentence errors, exit codes, and what a terminal and a pipe see."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_fakes import run
+
+import lookahead
+from lookahead.cli import edit, generate
+from lookahead.cli.errors import CommandError
+
+TESTS = Path(__file__).parent
+SCRIPTED = """
+import time
+from cli_fakes import replacing
+from lookahead.cli import main, session
+
+def editor(path, text, instruction):
+    if instruction == "be slow":
+        print("working", flush=True)
+        time.sleep(60)
+    return replacing("beta", "[i]gamma[/i]")(path, text, instruction)
+
+session.load_editor = lambda args, console: editor
+main.entry_point()
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("beta\n")
+    return path
+
+
+def command(*argv: object) -> list[str]:
+    """A real process of the command, whose model is played by a script."""
+    return [sys.executable, "-c", SCRIPTED, *map(str, argv)]
+
+
+def variables(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TESTS), **more}
+
+
+def test_version():
+    assert run("--version").stdout.decode() == f"specdec-lookup {lookahead.__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["edit", "generate", "bench"])
+def test_every_command_has_help_with_exit_code_0(name):
+    done = run(name, "--help")
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout.decode().startswith(f"usage: specdec-lookup {name}")
+    assert name in run("--help").stdout.decode()
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["edit", "--help"], ["generate", "--help"], ["bench", "--help"]])
+def test_help_loads_nothing_heavy(argv):
+    code = (
+        "import sys\nfrom lookahead.cli.main import main\nmain(sys.argv[1:])\n"
+        "heavy = {'numpy', 'torch', 'numba', 'rich', 'transformers'} & {*sys.modules}\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+WRONG = [
+    ([], "the following arguments are required"),
+    (["edti"], "invalid choice"),
+    (["edit", "-i", "x"], "required: FILE"),
+    (["edit", "a", "-i", "x", "--max-new-tokens", "-5"], "not a whole number of at least 1"),
+    (["edit", "a", "-i", "x", "--max-new-tokens", "0"], "not a whole number of at least 1"),
+    (["edit", "a", "-i", "x", "--max-new-tokens", "1.5"], "not a whole number of at least 1"),
+    (["edit", "a", "-i", "x", "--top-k", "many"], "not a whole number of at least 1"),
+    (["edit", "a", "-i", "x", "--temperature", "-1"], "is no temperature"),
+    (["edit", "a", "-i", "x", "--temperature", "nan"], "is no temperature"),
+    (["edit", "a", "-i", "x", "--temperature", "hot"], "is not a number"),
+    (["edit", "a", "-i", "x", "--top-p", "1.5"], "is out of range"),
+    (["edit", "a", "-i", "x", "--top-p", "0"], "is out of range"),
+    (["edit", "a", "-i", "x", "--seed", "-1"], "not a whole number of at least 0"),
+    (["edit", "a", "-i", "x", "--seed", str(2**64)], "is too large"),
+    (["edit", "a", "-i", "x", "--device", "gpu"], "is no device"),
+    (["edit", "a", "-i", "x", "--dtype", "int8"], "invalid choice"),
+    (["edit", "a", "-i", "x", "--color", "blue"], "invalid choice"),
+    (["edit", "a", "-i", "x", "--jsno"], "unrecognized arguments"),
+    (["generate"], "give the prompt"),
+    (["generate", "a", "--file", "b"], "give the prompt"),
+    (["generate", ""], "the prompt is empty"),
+]
+
+
+@pytest.mark.parametrize(("argv", "reason"), WRONG)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(argv, reason):
+    done = run(*argv)
+    assert (done.status, done.stdout) == (2, b"")
+    assert reason in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(CommandError("it failed: mend it"), 3), (ValueError("odd"), 3), (KeyboardInterrupt(), 130)]
+)
+def test_no_traceback_leaks_and_no_failure_is_exit_code_1(monkeypatch, error, status):
+    def fail(args, environment):
+        raise error
+
+    monkeypatch.setattr(edit, "run", fail)
+    monkeypatch.setattr(generate, "run", fail)
+    for argv in (["edit", "a", "-i", "x"], ["generate", "x"]):
+        done = run(*argv)
+        assert done.status == status
+        assert done.stderr.count("\n") == 1
+        assert str(error) in done.stderr
+
+
+def test_debug_shows_where_an_error_came_from(monkeypatch):
+    def fail(args, environment):
+        raise ValueError("odd")
+
+    monkeypatch.setattr(edit, "run", fail)
+    done = run("edit", "a", "-i", "x", variables={"SPECDEC_LOOKUP_DEBUG": "1"})
+    assert done.status == 3
+    assert "Traceback" in done.stderr
+    assert "SPECDEC_LOOKUP_DEBUG=1 shows where" in run("edit", "a", "-i", "x").stderr
+
+
+def test_a_pipe_gets_the_diff_and_no_escape_codes(file):
+    done = subprocess.run(
+        command("edit", "-i", "x", file), env=variables(TERM="xterm"), stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert done.returncode == 0
+    assert b"-beta\n+[i]gamma[/i]\n" in done.stdout
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_gets_all_of_a_long_diff(file, unbuffered):
+    file.write_text("beta\n" * 20_000)
+    done = subprocess.run(
+        command("edit", "-i", "x", file), env=variables(PYTHONUNBUFFERED=unbuffered), stdout=subprocess.PIPE
+    )
+    assert done.stdout.count(b"+[i]gamma[/i]\n") == 20_000
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_early_ends_the_command_quietly(file, unbuffered):
+    file.write_text("beta\n" * 20_000)
+    process = subprocess.Popen(
+        command("edit", "-i", "x", file),
+        env=variables(PYTHONUNBUFFERED=unbuffered),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (3, b"")
+
+
+def test_ctrl_c_ends_with_130_one_word_and_nothing_written(file):
+    process = subprocess.Popen(
+        command("edit", "-w", "-i", "be slow", file), env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"working\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, b"interrupted\n")
+    assert [path.name for path in file.parent.iterdir()] == ["a.py"]
+    assert file.read_text() == "beta\n"
+
+
+class Terminal:
+    """The command in a terminal of its own."""
+
+    def __init__(self, *argv: object) -> None:
+        self._fd, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            command(*argv), env=variables(TERM="xterm"), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.screen = ""
+
+    def read_until(self, text: str) -> str:
+        """Collect what appears until the text does, or the command ends."""
+        deadline = time.monotonic() + 30
+        while text not in self.screen and time.monotonic() < deadline:
+            try:
+                self.screen += os.read(self._fd, 65536).decode()
+            except OSError:  # the command has closed the terminal
+                break
+        return self.screen
+
+    def type(self, keys: str) -> None:
+        os.write(self._fd, keys.encode())
+
+    def end(self) -> int:
+        self.read_until("\0")
+        os.close(self._fd)
+        return self._process.wait(timeout=30)
+
+
+@pytest.mark.parametrize(("keys", "content"), [("y\r", "[i]gamma[/i]\n"), ("n\r", "beta\n"), ("\r", "beta\n")])
+def test_a_terminal_shows_a_coloured_diff_and_asks(file, keys, content):
+    terminal = Terminal("edit", "-i", "x", file)
+    terminal.read_until("[y/N] ")
+    assert "\x1b[31m-beta\x1b[0m\r\n\x1b[32m+[i]gamma[/i]\x1b[0m\r\n" in terminal.screen
+    assert re.search(r"Write it\? \[y/N\] $", terminal.screen)
+    assert file.read_text() == "beta\n"
+    terminal.type(keys)
+    assert terminal.end() == 0
+    assert file.read_text() == content
+
+
+def test_ctrl_c_at_the_question_writes_nothing(file):
+    terminal = Terminal("edit", "-i", "x", file)
+    terminal.read_until("[y/N] ")
+    terminal._process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert file.read_text() == "beta\n"
+
+
+def test_json_of_a_path_that_is_no_text(tmp_path):
+    path = os.fsencode(tmp_path) + b"/a\xff.py"
+    Path(os.fsdecode(path)).write_text("beta\n")
+    done = subprocess.run(
+        [os.fsencode(part) for part in command("edit", "-i", "x", "--json")] + [path],
+        env=variables(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert os.fsencode(json.loads(done.stdout)["path"]) == path
