@@ -137,13 +137,14 @@ class SuffixIndex:
             raise ValueError(f"end must be a position from 0 to {self._length - 1}, got {end}")
         if length < 0:
             raise ValueError(f"length must not be negative, got {length}; use 0 for no tokens")
+        text, start, stop = self._arrays[0], end + 1, end + 1 + length
         following = bisect_right(self._boundaries, end)
-        start, stop = end + 1, end + 1 + length
         if following < len(self._boundaries):
             stop = min(stop, self._boundaries[following])
-        copied = self._arrays[0][start : min(stop, self._length)].copy()
-        runs_over = stop > self._length > start
-        return np.resize(copied, length) if runs_over else copied
+        if stop <= self._length:
+            return text[start:stop].copy()
+        rest = text[start : self._length]
+        return np.resize(rest, length if len(rest) else 0)
 
     @property
     def tokens(self) -> NDArray[np.int32]:
@@ -243,7 +244,10 @@ def _is_short_list_of_ids(tokens: Any) -> bool:
     """Whether `tokens` is what a decoding step hands over and right as it is."""
     if not isinstance(tokens, list) or not 0 < len(tokens) <= _SHORT:
         return False
-    return all(type(token) is int and 0 <= token <= MAX_TOKEN for token in tokens)
+    for token in tokens:  # noqa: SIM110 (twice as fast as all(), in every step)
+        if type(token) is not int or not 0 <= token <= MAX_TOKEN:
+            return False
+    return True
 
 
 def _checked_tokens(tokens: Any) -> NDArray[np.integer[Any]]:
