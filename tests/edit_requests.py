@@ -120,9 +120,3 @@ EDITS = [
     (SETTINGS, "Rename upload to publish."),
     (SETTINGS, "Set retries to 5 and timeout_seconds to 20."),
 ]
-
-
-def messages(index: int) -> list[dict[str, str]]:
-    """The chat of one request."""
-    text, instruction = EDITS[index]
-    return [{"role": "user", "content": f"{instruction} Answer with the whole file.\n\n```\n{text}```"}]

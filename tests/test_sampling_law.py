@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 import pytest
@@ -26,7 +26,7 @@ VOCABULARY, LENGTH, END, SAMPLES = 4, 4, 3, 6000
 PROMPT = (1, 0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def logits_after(prefix: tuple[int, ...]) -> torch.Tensor:
     """A fixed table of logits: any prefix has its own row, drawn once."""
     seed = 1 + sum((token + 1) * 5**i for i, token in enumerate(prefix))
@@ -39,7 +39,7 @@ def processors() -> LogitsProcessorList:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def probabilities(prefix: tuple[int, ...]) -> torch.Tensor:
     return processors()(torch.tensor([prefix]), logits_after(prefix)[None])[0].softmax(-1)
 
