@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, edit, generate
+from lookahead.cli import bench, edit, generate, replay
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("edit", edit, "edit files as an instruction says"),
         ("generate", generate, "complete a prompt"),
         ("bench", bench, "measure what lookup decoding gains"),
+        ("replay", replay, "replay recorded outputs through our drafting and others'"),
     ):
         command = commands.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
@@ -91,7 +92,7 @@ def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
         return args
     if args.command == "bench":
         return ExitStatus(bench.run(args))
-    return {"edit": edit.run, "generate": generate.run}[args.command](args, environment)
+    return {"edit": edit.run, "generate": generate.run, "replay": replay.run}[args.command](args, environment)
 
 
 def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Namespace | ExitStatus:

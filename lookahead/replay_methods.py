@@ -1,0 +1,103 @@
+"""The methods that a replay compares, by name."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lookahead.config import LookupConfig
+from lookahead.cost import CostCurve
+from lookahead.oracles import CopyOracle, LengthOracle
+from lookahead.proposer import LookupProposer
+from lookahead.replay import Recording, ReplayFigures, ReplayMethod, replay
+from lookahead.rules import LinearRule, NgramRule
+
+SWEEP = tuple((slope, offset) for slope in (0.5, 1, 2, 4, 8) for offset in (0, 2))
+"""Slopes and offsets of the linear rules among which ``linear:best`` is chosen."""
+
+Factory = Callable[[], ReplayMethod]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One method on the recordings of one file.
+
+    Attributes:
+        method: Its name.
+        figures: What it did at the first cost.
+        speedup: Modelled speed relative to plain decoding, by the name of the cost.
+    """
+
+    method: str
+    figures: ReplayFigures
+    speedup: dict[str, float]
+
+
+class LookupMethod:
+    """Ours: the proposer of live decoding, behind the clock of the replay."""
+
+    def __init__(self, config: LookupConfig) -> None:
+        self._config = config
+
+    def begin(self, recording: Recording) -> None:
+        """Index what precedes the output."""
+        texts = [*recording.references, *([] if recording.prediction is None else [recording.prediction])]
+        self._proposer = LookupProposer(self._config, [text.tolist() for text in texts])
+        self._proposer.extend(recording.prompt.tolist())
+
+    def propose(self, room: int) -> Sequence[int]:
+        """Return the draft for the next step."""
+        return self._proposer.propose(room).tokens
+
+    def observe(self, width: int, seconds: float) -> None:
+        """Note what the step cost."""
+
+    def extend(self, tokens: list[int]) -> None:
+        """Append emitted tokens."""
+        self._proposer.extend(tokens)
+
+
+def run_method(name: str, recordings: Sequence[Recording], curves: Mapping[str, CostCurve], max_draft: int) -> Results:
+    """Replay one method at each cost; one that looks at no clock only once.
+
+    Args:
+        name: ``ours``, ``builtin``, ``vllm-ngram``, ``linear:A,B``, ``linear:best``, ``copy``, ``anchored`` or
+            ``length``.
+        recordings: What to replay.
+        curves: Costs by name, at least one.
+        max_draft: Longest draft of ours, the linear rules and the oracles.
+
+    Raises:
+        ValueError: There is no such method.
+    """
+    if name == "ours":
+        figures = [replay(recordings, _method(name, max_draft)(), curve) for curve in curves.values()]
+        return _results(name, figures, curves)
+    rules = [f"linear:{slope},{offset}" for slope, offset in SWEEP] if name == "linear:best" else [name]
+    any_curve = next(iter(curves.values()))
+    candidates = [replay(recordings, _method(rule, max_draft)(), any_curve) for rule in rules]
+    best = [max(candidates, key=lambda figures, at=curve: figures.speedup(at)) for curve in curves.values()]
+    return _results(name, best, curves)
+
+
+def _results(name: str, figures: Sequence[ReplayFigures], curves: Mapping[str, CostCurve]) -> Results:
+    """Put together the figures of each cost."""
+    named = zip(curves.items(), figures, strict=True)
+    return Results(name, figures[0], {cost: figure.speedup(curve) for (cost, curve), figure in named})
+
+
+def _method(name: str, max_draft: int) -> Factory:
+    """Return what makes the method that ``name`` means."""
+    makers: dict[str, Factory] = {
+        "ours": lambda: LookupMethod(LookupConfig(max_draft=max_draft)),
+        "builtin": lambda: NgramRule(longest=2, shortest=1, draft=10),
+        "vllm-ngram": lambda: NgramRule(longest=5, shortest=2, draft=5),
+        "copy": lambda: CopyOracle(anchored=False, max_draft=max_draft),
+        "anchored": lambda: CopyOracle(anchored=True, max_draft=max_draft),
+        "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft))),
+    }
+    linear = re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name)
+    if linear:
+        return lambda: LinearRule(float(linear[1]), float(linear[2]), max_draft)
+    if name not in makers:
+        raise ValueError(f"method {name!r} is unknown: use one of {', '.join(makers)}, linear:A,B or linear:best")
+    return makers[name]
