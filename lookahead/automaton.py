@@ -24,8 +24,10 @@ STATE, LABEL, TARGET, SIBLING = range(4)
 # Entries of `registers`; MATCH and the three after it are the answer to the last query (length, latest, first, count).
 LENGTH, STATES, EDGES, LAST, TRACKED, START, COUNTED, PENDING, MAX_MATCH, MATCH = range(10)
 
-# The arrays outlive every call: reference counting them in every small kernel would triple its time.
-_OPTIONS: dict[str, Any] = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
+# The arrays outlive every call, so nothing is reference counted in the kernels, and their parts are compiled into them:
+# handing four arrays from function to function and counting them took nine tenths of the time.
+_WANTED = {"_nrt": False, "forceinline": True}
+_OPTIONS: dict[str, Any] = {name: value for name, value in _WANTED.items() if hasattr(options.DefaultOptions, name)}
 
 
 class Automaton(NamedTuple):
@@ -41,15 +43,20 @@ class Automaton(NamedTuple):
     registers: np.ndarray
 
 
-def _jit(function: Any) -> Any:
-    """Compile with a cache on disk, or without where no folder for it is writable."""
+def _part(function: Any) -> Any:
+    """Compile a function that only kernels call."""
+    return numba.njit(**_OPTIONS)(function)
+
+
+def _kernel(function: Any) -> Any:
+    """Compile a function for Python to call, with a cache on disk where a folder for it is writable."""
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:
         return numba.njit(**_OPTIONS)(function)
 
 
-@_jit
+@_part
 def _slot(edges, state, token):
     """The slot of the transition of `state` on `token`, or the free one where it belongs."""
     size = edges.shape[0]
@@ -62,13 +69,13 @@ def _slot(edges, state, token):
     return slot
 
 
-@_jit
+@_part
 def _has_slots(automaton, wanted):
     """Whether the table stays at most three quarters full with `wanted` more transitions."""
     return 4 * (automaton.registers[EDGES] + wanted) <= 3 * automaton.edges.shape[0]
 
 
-@_jit
+@_part
 def _fill(automaton, slot, state, token, target):
     """Write a new transition into its free slot and chain it to the others of its state."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -80,7 +87,7 @@ def _fill(automaton, slot, state, token, target):
     automaton.registers[EDGES] += 1
 
 
-@_jit
+@_part
 def _target(automaton, state, token):
     """Where `state` goes on `token`; 0 for nowhere."""
     nodes = automaton.nodes
@@ -91,7 +98,7 @@ def _target(automaton, state, token):
     return automaton.edges[_slot(automaton.edges, state, token), TARGET]
 
 
-@_jit
+@_part
 def _connect(automaton, state, token, target):
     """Let `state` go to `target` on `token`: 0 when done, its present target when it has one, -1 when full."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -110,7 +117,7 @@ def _connect(automaton, state, token, target):
     return 0
 
 
-@_jit
+@_part
 def _redirect(automaton, state, token, old, new):
     """Turn the transitions on `token` of `state` and its suffixes from `old` to `new`."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -127,7 +134,7 @@ def _redirect(automaton, state, token, old, new):
         state = nodes[state, LINK]
 
 
-@_jit
+@_part
 def _degree(automaton, state):
     """How many transitions of `state` are in the table."""
     degree, entry = 0, automaton.nodes[state, HEAD]
@@ -137,7 +144,7 @@ def _degree(automaton, state):
     return degree
 
 
-@_jit
+@_part
 def _clone(automaton, original, length):
     """Split off the substrings of `original` of up to `length` tokens into a new state."""
     nodes, edges, registers = automaton.nodes, automaton.edges, automaton.registers
@@ -155,7 +162,7 @@ def _clone(automaton, original, length):
     return clone
 
 
-@_jit
+@_part
 def _home(automaton, state, token, target):
     """The state whose longest substring is that of `state` and `token`: `target` or a part of it; -1 when full."""
     length = automaton.nodes[state, LEN] + 1
@@ -168,7 +175,7 @@ def _home(automaton, state, token, target):
     return clone
 
 
-@_jit
+@_part
 def _new_state(automaton, length):
     """Add the state of the document so far and one token more: `length` tokens, never seen before."""
     nodes, registers = automaton.nodes, automaton.registers
@@ -181,7 +188,7 @@ def _new_state(automaton, length):
     return state
 
 
-@_jit
+@_part
 def _follow(automaton, token):
     """The state of the document with `token` appended, which is added if need be; -1 when full."""
     nodes, registers = automaton.nodes, automaton.registers
@@ -206,7 +213,7 @@ def _follow(automaton, token):
     return newest
 
 
-@_jit
+@_part
 def _count(automaton):
     """Count the newest position in every class that ends there.
 
@@ -221,7 +228,7 @@ def _count(automaton):
     registers[COUNTED] = registers[LENGTH]
 
 
-@_jit
+@_part
 def _shortened(automaton, state):
     """`state`, or the suffix of it that still holds MAX_MATCH tokens."""
     nodes, limit = automaton.nodes, automaton.registers[MAX_MATCH]
@@ -230,7 +237,7 @@ def _shortened(automaton, state):
     return state
 
 
-@_jit
+@_part
 def _tracked(automaton, last, token):
     """The class of the document's last MAX_MATCH tokens (of all, when there are fewer) after `token`.
 
@@ -243,7 +250,7 @@ def _tracked(automaton, last, token):
     return _shortened(automaton, _target(automaton, state, token))
 
 
-@_jit
+@_part
 def _append(automaton, token):
     """Take one token in; False when an array is full, and then to be called again with the same token."""
     registers = automaton.registers
@@ -259,7 +266,7 @@ def _append(automaton, token):
     return True
 
 
-@_jit
+@_part
 def _find_match(automaton):
     """Store the longest suffix of the document that also ends earlier."""
     nodes, registers = automaton.nodes, automaton.registers
@@ -274,7 +281,7 @@ def _find_match(automaton):
     registers[MATCH + 3] = nodes[state, COUNT]
 
 
-@_jit
+@_kernel
 def extend(arrays, stop):
     """Take in `text` up to `stop` and find the match there; returns how far it got before an array was full."""
     automaton = Automaton(*arrays)
@@ -286,7 +293,7 @@ def extend(arrays, stop):
     return registers[LENGTH]
 
 
-@_jit
+@_kernel
 def end_document(arrays):
     """Put a separator behind the document and start again from the root; `text` has room for it."""
     automaton = Automaton(*arrays)
@@ -299,7 +306,7 @@ def end_document(arrays):
     _find_match(automaton)
 
 
-@_jit
+@_kernel
 def rehash(arrays, old_edges):
     """Move the transitions in `old_edges` into the empty table of `arrays`."""
     automaton = Automaton(*arrays)
