@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from lookahead.draft import Draft
+from lookahead.draft import ROOT, Draft
 from lookahead.stats import DecodingStats, StepRecord
 from lookahead.verifier import confirm
 
@@ -14,32 +14,35 @@ from lookahead.verifier import confirm
 class TargetModel(Protocol):
     """A model with a cache that can take back the draft tokens it should not have read."""
 
-    def room(self) -> int:
-        """Return how many draft tokens fit into the next step (0: decode plainly)."""
+    def room(self, row: int) -> int:
+        """Return how many draft tokens fit into the row's next step (0: decode plainly)."""
 
-    def forward(self, draft: Draft) -> tuple[Tensor, int]:
-        """Read the last committed token and the draft.
+    def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[Sequence[Tensor], int]:
+        """Read the last committed token and the draft of every row, in one forward pass.
 
         Returns:
-            Logits ``[len(draft) + 1, vocabulary]`` and the number of tokens the model read.
+            Logits ``[len(draft) + 1, vocabulary]`` for each row, and the number of tokens read per row.
         """
 
-    def commit(self, emitted: int) -> None:
-        """Keep ``emitted - 1`` draft tokens of the last forward in the cache and take back the others."""
+    def commit(self, emitted: Sequence[int]) -> None:
+        """Keep ``emitted - 1`` draft tokens of each row of the last forward in the cache; take back the others."""
 
 
 class Output(Protocol):
-    """The text being written: chooses each token from its logits and says when to stop."""
+    """The texts being written: chooses each token from its logits and says when a row ends."""
 
-    def chooser(self, logits: Tensor) -> Callable[[int], int]:
-        """Return the function from a row of ``logits`` to the target's token there."""
+    def live(self) -> list[int]:
+        """Return the rows that have not ended."""
 
-    def emit(self, token: int) -> bool:
-        """Append a token; True when generation ends with it."""
+    def choosers(self, rows: Sequence[int], logits: Sequence[Tensor]) -> Sequence[Callable[[int], int]]:
+        """Return, for each row, the function from a row of its logits to the target's token there."""
+
+    def emit(self, row: int, token: int) -> bool:
+        """Append a token to a row; True when the row ends with it."""
 
 
 class Proposer(Protocol):
-    """A source of drafts that sees every committed token."""
+    """A source of drafts that sees every committed token of its row."""
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append committed tokens."""
@@ -48,52 +51,59 @@ class Proposer(Protocol):
         """Return a draft of at most ``room`` tokens."""
 
 
-def decode(target: TargetModel, proposer: Proposer, output: Output, stats: DecodingStats) -> None:
-    """Generate until ``output`` says stop, one forward pass a step, emitting what plain decoding would emit.
+def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, stats: DecodingStats) -> None:
+    """Generate until every row has ended, one forward pass a step, emitting what plain decoding would emit.
 
     Args:
-        target: The model, after its prefill; the first token of the output is emitted already.
-        proposer: Knows the prompt and the first token.
-        output: Receives each token exactly once, in order.
+        target: The model, after its prefill; the first token of every row is emitted already.
+        proposers: One for each row; they know the prompt and the first token.
+        output: Receives each token exactly once, in the row's order.
         stats: Receives one record per step.
     """
-    stopped = False
-    while not stopped:
+    while rows := output.live():
         started = perf_counter()
-        draft = proposer.propose(target.room())
+        drafts = [proposers[row].propose(target.room(row)) for row in rows]
         proposed = perf_counter()
-        logits, width = target.forward(draft)
-        emitted, accepted, stopped = _emit(draft, logits, output)
-        target.commit(len(emitted))
+        logits, width = target.forward(rows, drafts)
+        choosers = output.choosers(rows, logits)
+        emitted = [_emit(*each, output) for each in zip(rows, drafts, choosers, strict=True)]
+        target.commit([len(tokens) for tokens in emitted])
         verified = perf_counter()
-        proposer.extend(emitted)
+        for row, tokens in zip(rows, emitted, strict=True):
+            proposers[row].extend(tokens)
         stats.record(
             StepRecord(
-                draft_tokens=len(draft),
-                accepted_tokens=accepted,
-                emitted_tokens=len(emitted),
+                rows=len(rows),
+                draft_tokens=sum(map(len, drafts)),
+                accepted_tokens=sum(map(accepted, drafts, emitted)),
+                emitted_tokens=sum(map(len, emitted)),
                 width=width,
-                source=draft.source,
-                match_length=draft.match_length,
+                source=drafts[0].source,
+                match_length=drafts[0].match_length,
                 propose_s=proposed - started + perf_counter() - verified,
                 forward_s=verified - proposed,
             )
         )
 
 
-def _emit(draft: Draft, logits: Tensor, output: Output) -> tuple[list[int], int, bool]:
-    """Emit the confirmed tokens until one ends the text; return them, the accepted among them, and the end."""
+def _emit(row: int, draft: Draft, choose: Callable[[int], int], output: Output) -> list[int]:
+    """Emit the confirmed tokens of a row until one ends it; return them."""
     emitted: list[int] = []
-    for token in confirm(draft, output.chooser(logits)):
+    for token in confirm(draft, choose):
         emitted.append(token)
-        if output.emit(token):
-            return emitted, _accepted(draft, emitted), True
-    return emitted, len(emitted) - 1, False
+        if output.emit(row, token):
+            break
+    return emitted
 
 
-def _accepted(draft: Draft, emitted: list[int]) -> int:
-    """Count the leading tokens that stood in the draft."""
-    node: int | None = -1
+def accepted(draft: Draft, emitted: Sequence[int]) -> int:
+    """Count the leading emitted tokens that stood in the draft.
+
+    Example:
+        >>> accepted(Draft((5, 6, 7)), [5, 6, 9])
+        2
+    """
+    node: int | None = ROOT
     for count, token in enumerate(emitted):
         node = draft.child(node, token)
         if node is None:

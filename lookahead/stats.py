@@ -8,11 +8,11 @@ class StepRecord:
     """One forward pass of the target model after the prefill, and what came of it.
 
     Attributes:
-        draft_tokens: Draft tokens verified.
+        draft_tokens: Draft tokens verified, in all rows.
         accepted_tokens: Draft tokens that were kept.
         emitted_tokens: Tokens the step added to the output.
-        width: Tokens the target model read: the last token, the draft, and replayed tokens if any.
-        source: Where the draft came from, empty without a draft.
+        width: Tokens the target model read per row: the last token, the draft, and replayed tokens if any.
+        source: Where the (first row's) draft came from, empty without a draft.
         match_length: Tokens of the suffix that matched there.
         propose_s: Seconds spent on the index and the draft.
         forward_s: Seconds of the target model's forward pass and of choosing the tokens.
@@ -26,6 +26,8 @@ class StepRecord:
     match_length: int
     propose_s: float
     forward_s: float
+    rows: int = 1
+    """Rows of the batch that had not ended."""
 
 
 @dataclass(slots=True)
@@ -34,8 +36,10 @@ class DecodingStats:
 
     Attributes:
         prompt_tokens: Tokens of the prompt.
-        generated_tokens: Tokens emitted, the one from the prefill included.
+        generated_tokens: Tokens emitted, the one from the prefill included; in a batch, of all rows.
+        rows: Rows of the batch.
         steps: Forward passes of the target model after the prefill.
+        row_steps: The same, counted once for every row that had not ended.
         draft_tokens: Draft tokens verified.
         accepted_tokens: Draft tokens kept.
         prefill_s: Seconds from the start to the first token.
@@ -54,7 +58,9 @@ class DecodingStats:
 
     prompt_tokens: int = 0
     generated_tokens: int = 0
+    rows: int = 1
     steps: int = 0
+    row_steps: int = 0
     draft_tokens: int = 0
     accepted_tokens: int = 0
     prefill_s: float = 0.0
@@ -64,14 +70,15 @@ class DecodingStats:
     plain_reason: str = ""
 
     def start_decoding(self, prefill_s: float) -> None:
-        """Note the prefill, which emitted the first token."""
+        """Note the prefill, which emitted the first token of every row."""
         self.prefill_s = prefill_s
-        self.generated_tokens = 1
+        self.generated_tokens = self.rows
 
     def record(self, step: StepRecord) -> None:
         """Add one step."""
         self.records.append(step)
         self.steps += 1
+        self.row_steps += step.rows
         self.generated_tokens += step.emitted_tokens
         self.draft_tokens += step.draft_tokens
         self.accepted_tokens += step.accepted_tokens
@@ -85,13 +92,13 @@ class DecodingStats:
 
     @property
     def mean_acceptance_length(self) -> float:
-        """Tokens emitted per step, the target's own token included; 1 without a draft, 0 before the first step."""
-        return (self.generated_tokens - 1) / self.steps if self.steps else 0.0
+        """Tokens emitted per row and step, the target's own included; 1 without a draft, 0 before the first step."""
+        return (self.generated_tokens - self.rows) / self.row_steps if self.row_steps else 0.0
 
     @property
     def tokens_per_second(self) -> float:
         """Tokens emitted per second after the prefill."""
-        return (self.generated_tokens - 1) / self.decode_s if self.decode_s and self.steps else 0.0
+        return (self.generated_tokens - self.rows) / self.decode_s if self.decode_s and self.steps else 0.0
 
     def as_dict(self) -> dict[str, int | float]:
         """Return the figures as a JSON-able dict, without the records."""

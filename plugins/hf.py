@@ -21,7 +21,8 @@ from transformers.generation.stopping_criteria import StoppingCriteriaList
 from transformers.generation.utils import GenerationMixin
 
 from lookahead.config import LookupConfig
-from lookahead.plugins.hf_call import Call, run
+from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
 from lookahead.stats import DecodingStats
 

@@ -36,7 +36,7 @@ class CropRollback:
 
     def __init__(self, cache: Cache, cached: int) -> None:
         self.cached = cached
-        self._cache = cache
+        self.cache = cache
         self._recorded = [getattr(layer, "record_past", None) for layer in cache.layers]
         cache.activate_past_recording()
 
@@ -45,12 +45,12 @@ class CropRollback:
 
     def keep(self, read: int, kept: int) -> None:
         """Crop to ``kept`` tokens; also called with nothing to crop, to shrink windows to their size."""
-        self._cache.crop(kept - read)
+        self.cache.crop(kept - read)
         self.cached = kept
 
     def close(self) -> None:
         """Stop recording the past where we started it."""
-        for layer, recorded in zip(self._cache.layers, self._recorded, strict=True):
+        for layer, recorded in zip(self.cache.layers, self._recorded, strict=True):
             if recorded is not None:
                 layer.record_past = recorded
 

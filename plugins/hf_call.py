@@ -2,38 +2,25 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.generation.configuration_utils import GenerationConfig
-from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteria, StoppingCriteriaList
 from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerationMixin
 
 from lookahead.config import LookupConfig
 from lookahead.decoding import decode
-from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids, plain_reason
+from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_batch import HFBatchTarget
+from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids
 from lookahead.plugins.hf_output import HFOutput
+from lookahead.plugins.hf_plain import plain_reason
 from lookahead.plugins.hf_state import state_of
 from lookahead.plugins.hf_target import HFTarget
 from lookahead.proposer import LookupProposer
 from lookahead.stats import DecodingStats
-
-
-@dataclass
-class Call:
-    """The arguments that transformers hands to ``_sample``."""
-
-    input_ids: Tensor
-    logits_processor: LogitsProcessorList
-    stopping_criteria: StoppingCriteriaList
-    generation_config: GenerationConfig
-    synced_gpus: bool
-    streamer: Any
-    model_kwargs: dict[str, Any]
 
 
 def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
@@ -45,7 +32,7 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     if config is None:
         return _run_plainly(model, call, "")
     check_token_ids(model, "input_ids", call.input_ids)
-    reason = plain_reason(model, call.input_ids, call.generation_config, call.synced_gpus, call.model_kwargs)
+    reason = plain_reason(model, call)
     if reason is not None:
         state_of(model).log_plain(model, reason)
         return _run_plainly(model, call, reason)
@@ -54,7 +41,7 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
 
 def _run_plainly(model: Any, call: Call, reason: str) -> Any:
     """Run transformers' own loop, with a clock among the criteria that never stops it."""
-    clock = _Clock(state_of(model).begin(reason), call.input_ids.shape[1])
+    clock = _Clock(state_of(model).begin(reason), call)
     return GenerationMixin._sample(
         model,
         call.input_ids,
@@ -68,54 +55,66 @@ def _run_plainly(model: Any, call: Call, reason: str) -> Any:
 
 
 def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
-    proposer = _proposer(model, call, config)
+    proposers = _proposers(model, call, config)
     generation = call.generation_config
     stats = state_of(model).begin()
-    stats.prompt_tokens = call.input_ids.shape[1]
+    stats.prompt_tokens, stats.rows = call.input_ids.shape[1], len(proposers)
     output = HFOutput(call.input_ids, call.logits_processor, call.stopping_criteria, generation, call.streamer)
     max_length = call.stopping_criteria.max_length or generation.max_length
-    target = HFTarget(model, output, generation, call.model_kwargs, max_length)
+    kind = HFTarget if stats.rows == 1 else HFBatchTarget
+    target = kind(model, output, generation, call.model_kwargs, max_length)
     started = perf_counter()
     logits = target.prefill()
-    returned = generation.return_dict_in_generate or getattr(target.cache, "_is_user_defined", False)
+    cache = call.model_kwargs["cache"]
+    returned = generation.return_dict_in_generate or getattr(cache, "_is_user_defined", False)
     with _closing(target, returned), _decode_mode(model):
-        first = output.chooser(logits)(0)
-        stopped = output.emit(first)
+        for row, choose in enumerate(output.choosers(output.live(), logits)):
+            token = choose(0)
+            output.emit(row, token)
+            proposers[row].extend([token])
         stats.start_decoding(perf_counter() - started)
-        if not stopped:
-            proposer.extend([first])
-            decode(target, proposer, output, stats)
+        decode(target, proposers, output, stats)
     if call.streamer is not None:
         call.streamer.end()
     if not generation.return_dict_in_generate:
         return output.result()
-    return GenerateDecoderOnlyOutput(
-        sequences=output.result(), scores=output.scores, logits=output.logits, cache=target.cache
-    )
+    (text,) = output.rows
+    return GenerateDecoderOnlyOutput(sequences=output.result(), scores=text.scores, logits=text.logits, cache=cache)
 
 
-def _proposer(model: Any, call: Call, config: LookupConfig) -> LookupProposer:
-    """Index references, prediction and prompt, in this order: of equal matches the latest is drafted from."""
+def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupProposer]:
+    """Index references, prediction and each row's prompt, in this order: of equal matches the latest is taken."""
     end_tokens = getattr(call.generation_config, "_eos_token_tensor", None)
     texts = [(f"references[{i}]", text) for i, text in enumerate(config.references)]
     if config.prediction is not None:
         texts.append(("prediction", config.prediction))
-    proposer = LookupProposer(
-        config,
-        documents=[_token_ids(model, name, text) for name, text in texts],
-        stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
-        banned_tokens=multimodal_token_ids(model.config),
-    )
-    proposer.extend(_prompt(call))
+    documents = [_token_ids(model, name, text) for name, text in texts]
+    return [
+        _with_prompt(
+            LookupProposer(
+                config,
+                documents=documents,
+                stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
+                banned_tokens=multimodal_token_ids(model.config),
+            ),
+            prompt,
+        )
+        for prompt in _prompts(call)
+    ]
+
+
+def _with_prompt(proposer: LookupProposer, prompt: list[int]) -> LookupProposer:
+    proposer.extend(prompt)
     return proposer
 
 
-def _prompt(call: Call) -> list[int]:
-    """Return the prompt's token ids without padding."""
-    ids, mask = call.input_ids[0], call.model_kwargs.get("attention_mask")
-    if isinstance(mask, Tensor) and mask.shape == call.input_ids.shape:
-        ids = ids[mask[0].to(ids.device) != 0]
-    return ids.tolist()
+def _prompts(call: Call) -> list[list[int]]:
+    """Return the token ids of each row's prompt without padding."""
+    mask = call.model_kwargs.get("attention_mask")
+    if not isinstance(mask, Tensor) or mask.shape != call.input_ids.shape:
+        return call.input_ids.tolist()
+    kept = mask.to(call.input_ids.device) != 0
+    return [ids[row].tolist() for ids, row in zip(call.input_ids, kept, strict=True)]
 
 
 def _token_ids(model: Any, name: str, text: Any) -> list[int]:
@@ -133,7 +132,7 @@ def _token_ids(model: Any, name: str, text: Any) -> list[int]:
 
 
 @contextmanager
-def _closing(target: HFTarget, cache_is_returned: bool) -> Iterator[None]:
+def _closing(target: HFTarget | HFBatchTarget, cache_is_returned: bool) -> Iterator[None]:
     """Leave the cache right, also when a streamer or a criterion raises or the user interrupts."""
     try:
         yield
@@ -150,18 +149,25 @@ def _decode_mode(model: Any) -> Any:
 
 
 class _Clock(StoppingCriteria):
-    """Times plain generation from inside: asked once per token, it never stops."""
+    """Times and counts plain generation from inside: asked once per token, it never stops."""
 
-    def __init__(self, stats: DecodingStats, prompt_tokens: int) -> None:
+    def __init__(self, stats: DecodingStats, call: Call) -> None:
         self._stats = stats
         self._started = perf_counter()
-        stats.prompt_tokens = prompt_tokens
+        self._end_tokens = getattr(call.generation_config, "_eos_token_tensor", None)
+        self._alive = torch.ones(call.input_ids.shape[0], dtype=torch.bool, device=call.input_ids.device)
+        stats.rows, stats.prompt_tokens = call.input_ids.shape[:2]
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         stats, elapsed = self._stats, perf_counter() - self._started
-        stats.generated_tokens = input_ids.shape[1] - stats.prompt_tokens
-        stats.steps = stats.generated_tokens - 1
-        if stats.steps == 0:
+        first, rows = stats.generated_tokens == 0, 1 if stats.rows == 1 else int(self._alive.sum())
+        stats.generated_tokens += rows
+        if first:
             stats.prefill_s = elapsed
+        else:
+            stats.steps += 1
+            stats.row_steps += rows
         stats.decode_s = elapsed - stats.prefill_s
-        return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
+        if stats.rows > 1 and self._end_tokens is not None:
+            self._alive &= ~torch.isin(input_ids[:, -1], self._end_tokens.to(input_ids.device))
+        return torch.zeros_like(self._alive)

@@ -1,48 +1,14 @@
-"""What can be decoded with drafts, and what takes the plain path and why."""
+"""Checks of a model and of token ids: is the block forward exact, are the ids the model's."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
-from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.plugins.hf_state import state_of
 
 # Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24).
 _WRONG_BLOCK_FORWARD = frozenset({"mamba", "falcon_mamba", "jamba", "recurrent_gemma", "zamba"})
-
-
-def plain_reason(
-    model: Any,
-    input_ids: Tensor,
-    generation_config: GenerationConfig,
-    synced_gpus: bool,
-    model_kwargs: dict[str, Any],
-) -> str | None:
-    """Return why this call must be decoded plainly, as the rest of a sentence, or None when drafts are right."""
-    cache = model_kwargs.get("cache")
-    if input_ids.dim() != 2:
-        return "the model does not write plain token sequences"
-    if input_ids.shape[0] != 1:
-        return f"batches are not drafted for yet (this one has {input_ids.shape[0]} rows)"
-    if model.config.is_encoder_decoder:
-        return "encoder-decoder models are not drafted for yet"
-    if synced_gpus:
-        return "synced_gpus keeps several devices in lockstep"
-    if not model_kwargs.get("use_cache", True):
-        return "use_cache is off"
-    if generation_config.return_dict_in_generate and (
-        generation_config.output_attentions or generation_config.output_hidden_states
-    ):
-        return "output_attentions and output_hidden_states are recorded token by token"
-    if not isinstance(cache, Cache):
-        return f"its cache is no transformers Cache ({type(cache).__name__})"
-    if model._valid_auto_compile_criteria(model_kwargs, generation_config):
-        return "a compiled static cache wants one token a step"
-    if any(hasattr(layer, "recurrent_states") for layer in cache.layers):
-        return recurrent_reason(model)
-    return None
 
 
 def recurrent_reason(model: Any) -> str | None:

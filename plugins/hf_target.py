@@ -1,5 +1,6 @@
-"""HFTarget: a transformers model behind the loop's TargetModel protocol."""
+"""HFTarget: a transformers model that writes one text, behind the loop's TargetModel protocol."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ class HFTarget:
 
     Args:
         model: A transformers model with ``generate``.
-        output: The text; its committed tokens are what the cache must hold.
+        output: The text, one row; its committed tokens are what the cache must hold.
         generation_config: As ``generate`` prepared it.
         model_kwargs: As ``generate`` prepared them (cache, masks, positions).
         max_length: Length at which generation stops, in tokens of ``output``.
@@ -32,43 +33,38 @@ class HFTarget:
         max_length: int,
     ) -> None:
         self._model = model
-        self._output = output
+        (self._text,) = output.rows
         self._config = generation_config
         self._kwargs = model_kwargs
         self._max_length = max_length
-        self._limits = _position_limits(model.config)
+        self._limits = position_limits(model.config)
         self._rollback: Rollback
         self._read = 0
         self._step_outputs: Any = None
 
-    def prefill(self) -> Tensor:
-        """Read the prompt; return the logits of the first new token, shape ``[1, vocabulary]``."""
+    def prefill(self) -> list[Tensor]:
+        """Read the prompt; return the logits of the first new token, shape ``[1, vocabulary]``, as the only row's."""
         outputs = self._model._prefill(
-            self._output.input_ids,
+            self._text.input_ids,
             self._config,
             self._kwargs,
             is_first_iteration=not self._config.is_assistant,
         )
         self._advance(outputs, 1)
-        self._rollback = rollback_for(self._kwargs["cache"], self._output.length)
-        return outputs.logits[:, -1].clone()
+        self._rollback = rollback_for(self._kwargs["cache"], self._text.length)
+        return [outputs.logits[:, -1].clone()]
 
-    def room(self) -> int:
+    def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
-        length = self._output.length
+        length = self._text.length
         if length - 1 - self._rollback.cached > MAX_REPLAY:
             return 0
-        room = self._max_length - length - 1
-        for limit, passable in self._limits:
-            if length <= limit:
-                return min(room, limit - length)
-            if not passable:
-                return 0
-        return room
+        return position_room(self._limits, length, self._max_length - length - 1)
 
-    def forward(self, draft: Draft) -> tuple[Tensor, int]:
-        """Read what the cache lacks of the text, and the draft; return ``[len(draft) + 1, vocabulary]`` logits."""
-        ids = self._output.with_draft(draft.tokens)
+    def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[Tensor], int]:
+        """Read what the cache lacks of the text, and the draft; return its ``[len(draft) + 1, vocabulary]`` logits."""
+        (draft,) = drafts
+        ids = self._text.with_draft(draft.tokens)
         self._read = ids.shape[1]
         width = self._read - self._rollback.cached
         if len(draft):
@@ -79,19 +75,19 @@ class HFTarget:
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = len(draft) + 1
         self._step_outputs = self._model(**inputs, return_dict=True)
-        return self._step_outputs.logits[0, -len(draft) - 1 :], width
+        return [self._step_outputs.logits[0, -len(draft) - 1 :]], width
 
-    def commit(self, emitted: int) -> None:
+    def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
         outputs, self._step_outputs = self._step_outputs, None
-        self._rollback.keep(self._read, self._output.length - 1)
-        self._advance(outputs, emitted)
+        self._rollback.keep(self._read, self._text.length - 1)
+        self._advance(outputs, emitted[0])
 
     def close(self, cache_is_returned: bool) -> None:
         """Leave the cache as plain generation would; one that outlives the call also reads what it still lacks."""
-        behind = self._output.length - 1 - self._rollback.cached
+        behind = self._text.length - 1 - self._rollback.cached
         if cache_is_returned and behind > 0:
-            ids = self._output.input_ids[:, :-1]
+            ids = self._text.input_ids[:, :-1]
             inputs = self._model.prepare_inputs_for_generation(
                 ids, next_sequence_length=behind, **_lengthened(self._kwargs, -1)
             )
@@ -132,7 +128,7 @@ def _lengthened(model_kwargs: dict[str, Any], tokens: int) -> dict[str, Any]:
     return kwargs
 
 
-def _position_limits(config: Any) -> list[tuple[int, bool]]:
+def position_limits(config: Any) -> list[tuple[int, bool]]:
     """Return the lengths that a draft must not cross, in order, and whether drafts may go on beyond each.
 
     Learned positions end at ``max_position_embeddings``; rotary ones that rescale with the length of a forward
@@ -154,3 +150,18 @@ def _position_limits(config: Any) -> list[tuple[int, bool]]:
             passable = kind is not None and kind != "dynamic"
             limits[longest] = limits.get(longest, True) and passable
     return sorted(limits.items())
+
+
+def position_room(limits: Sequence[tuple[int, bool]], length: int, room: int) -> int:
+    """Cut ``room`` where a draft behind a text of ``length`` tokens would cross one of :func:`position_limits`.
+
+    Example:
+        >>> position_room([(100, False)], length=97, room=8), position_room([(100, True)], length=101, room=8)
+        (3, 8)
+    """
+    for limit, passable in limits:
+        if length <= limit:
+            return min(room, limit - length)
+        if not passable:
+            return 0
+    return room

@@ -5,6 +5,7 @@ from unittest import mock
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import ends_of, substrings
 
 from lookahead import automaton as kernels
 from lookahead import index as index_module
@@ -25,7 +26,6 @@ from lookahead.automaton import (
     Automaton,
 )
 from lookahead.index import SuffixIndex
-from naive import ends_of, substrings
 
 DOCUMENTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=20), min_size=1, max_size=4)
 

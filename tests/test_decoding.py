@@ -18,27 +18,31 @@ class Model:
     def __init__(self, output: "Output") -> None:
         self.output, self.log, self.kept = output, [], []
 
-    def room(self) -> int:
+    def room(self, row: int) -> int:
         return 6
 
-    def forward(self, draft: Draft) -> tuple[torch.Tensor, int]:
+    def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[torch.Tensor], int]:
+        (draft,) = drafts
         self.log.append(draft.tokens)
         start = len(self.output.text)
         wanted = (*TEXT, 0, 0, 0, 0, 0, 0, 0)[start : start + len(draft) + 1]
-        return torch.eye(10)[list(wanted)], len(wanted)
+        return [torch.eye(10)[list(wanted)]], len(wanted)
 
-    def commit(self, emitted: int) -> None:
-        self.kept.append(emitted)
+    def commit(self, emitted: Sequence[int]) -> None:
+        self.kept.append(emitted[0])
 
 
 class Output:
     def __init__(self, length: int) -> None:
         self.text, self.length = [TEXT[0]], length
 
-    def chooser(self, logits: torch.Tensor):
-        return logits.argmax(-1).tolist().__getitem__
+    def live(self) -> list[int]:
+        return [] if len(self.text) == self.length else [0]
 
-    def emit(self, token: int) -> bool:
+    def choosers(self, rows: Sequence[int], logits: Sequence[torch.Tensor]):
+        return [logits[0].argmax(-1).tolist().__getitem__]
+
+    def emit(self, row: int, token: int) -> bool:
         self.text.append(token)
         return len(self.text) == self.length
 
@@ -58,7 +62,7 @@ def run(length: int, *drafts: Sequence[int]) -> tuple[Output, Model, Drafts, Dec
     output, stats, proposer = Output(length), DecodingStats(), Drafts(*drafts)
     model = Model(output)
     stats.start_decoding(0.1)
-    decode(model, proposer, output, stats)
+    decode(model, [proposer], output, stats)
     return output, model, proposer, stats
 
 

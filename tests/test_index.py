@@ -9,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import NaiveIndex
 
 from lookahead import index as index_module
 from lookahead.index import MAX_TOKEN, Match, SuffixIndex
-from naive import NaiveIndex
 
 NO_MATCH = Match(0, -1, -1, 0)
 LONG = 1_500 if numba.config.DISABLE_JIT else 200_000

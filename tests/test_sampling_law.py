@@ -62,15 +62,15 @@ class Table:
     def __init__(self, output: HFOutput) -> None:
         self.output = output
 
-    def room(self) -> int:
-        return len(PROMPT) + LENGTH - self.output.length - 1
+    def room(self, row: int) -> int:
+        return len(PROMPT) + LENGTH - self.output.rows[0].length - 1
 
-    def forward(self, draft: Draft) -> tuple[torch.Tensor, int]:
-        text = tuple(self.output.input_ids[0].tolist())
-        rows = [logits_after(text + draft.tokens[:i]) for i in range(len(draft) + 1)]
-        return torch.stack(rows), len(rows)
+    def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[torch.Tensor], int]:
+        text = tuple(self.output.rows[0].input_ids[0].tolist())
+        logits = [logits_after(text + drafts[0].tokens[:i]) for i in range(len(drafts[0]) + 1)]
+        return [torch.stack(logits)], len(logits)
 
-    def commit(self, emitted: int) -> None:
+    def commit(self, emitted: Sequence[int]) -> None:
         pass
 
 
@@ -93,10 +93,11 @@ class Adversary:
 
 def sample_text() -> tuple[int, ...]:
     criteria = StoppingCriteriaList([MaxLengthCriteria(len(PROMPT) + LENGTH), EosTokenCriteria(END)])
-    output = HFOutput(torch.tensor([PROMPT]), processors(), criteria, GenerationConfig(do_sample=True), None)
-    adversary = Adversary()
-    decoding.decode(Table(output), adversary, output, DecodingStats())
-    return tuple(output.input_ids[0, len(PROMPT) :].tolist())
+    config = GenerationConfig(do_sample=True)
+    config._pad_token_tensor = None
+    output = HFOutput(torch.tensor([PROMPT]), processors(), criteria, config, None)
+    decoding.decode(Table(output), [Adversary()], output, DecodingStats())
+    return tuple(output.result()[0, len(PROMPT) :].tolist())
 
 
 def p_value(samples: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> float:

@@ -1,0 +1,109 @@
+"""Why a call takes the plain path: what can't be sped up runs as transformers runs it, and says so once."""
+
+from typing import Any
+
+from torch import Tensor
+from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.generation import logits_process as lp
+from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
+
+from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_check import recurrent_reason
+
+# Processors that look at one row alone, so that rows may be processed one by one.
+_BY_ROW = tuple(
+    getattr(lp, name)
+    for name in (
+        "EpsilonLogitsWarper",
+        "EtaLogitsWarper",
+        "ExponentialDecayLengthPenalty",
+        "ForcedBOSTokenLogitsProcessor",
+        "ForcedEOSTokenLogitsProcessor",
+        "InfNanRemoveLogitsProcessor",
+        "LogitNormalization",
+        "MinLengthLogitsProcessor",
+        "MinNewTokensLengthLogitsProcessor",
+        "MinPLogitsWarper",
+        "NoBadWordsLogitsProcessor",
+        "NoRepeatNGramLogitsProcessor",
+        "RepetitionPenaltyLogitsProcessor",
+        "SequenceBiasLogitsProcessor",
+        "SuppressTokensAtBeginLogitsProcessor",
+        "SuppressTokensLogitsProcessor",
+        "TemperatureLogitsWarper",
+        "TopHLogitsWarper",
+        "TopKLogitsWarper",
+        "TopPLogitsWarper",
+        "TypicalLogitsWarper",
+    )
+    if hasattr(lp, name)
+)
+_BATCH_KWARGS = {"attention_mask", "position_ids", "cache", "use_cache", "logits_to_keep"}
+
+
+def plain_reason(model: Any, call: Call) -> str | None:
+    """Return why a call must be decoded plainly, as the rest of a sentence, or None when drafts are right."""
+    reason = _call_reason(model, call) or _cache_reason(model, call)
+    if reason is None and call.input_ids.shape[0] > 1:
+        reason = _batch_reason(model, call)
+    return reason
+
+
+def _call_reason(model: Any, call: Call) -> str | None:
+    config = call.generation_config
+    if call.input_ids.dim() != 2:
+        return "the model does not write plain token sequences"
+    if model.config.is_encoder_decoder:
+        return "encoder-decoder models are not drafted for yet"
+    if call.synced_gpus:
+        return "synced_gpus keeps several devices in lockstep"
+    if config.return_dict_in_generate and (config.output_attentions or config.output_hidden_states):
+        return "output_attentions and output_hidden_states are recorded token by token"
+    return None
+
+
+def _cache_reason(model: Any, call: Call) -> str | None:
+    if not call.model_kwargs.get("use_cache", True):
+        return "use_cache is off"
+    cache = call.model_kwargs.get("cache")
+    if not isinstance(cache, Cache):
+        return f"its cache is no transformers Cache ({type(cache).__name__})"
+    if model._valid_auto_compile_criteria(call.model_kwargs, call.generation_config):
+        return "a compiled static cache wants one token a step"
+    if any(hasattr(layer, "recurrent_states") for layer in cache.layers):
+        return recurrent_reason(model)
+    return None
+
+
+def _batch_reason(model: Any, call: Call) -> str | None:
+    """Return why the rows of a batch can't advance at different speeds."""
+    cache, mask = call.model_kwargs["cache"], call.model_kwargs.get("attention_mask")
+    kinds = {type(layer) for layer in cache.layers}
+    processor = next((p for p in call.logits_processor if type(p) not in _BY_ROW), None)
+    if not kinds <= {DynamicLayer, DynamicSlidingWindowLayer} or getattr(cache, "offloading", False):
+        return f"the rows of a batch can't be realigned in {', '.join(sorted(kind.__name__ for kind in kinds))}"
+    if "flash" in str(getattr(model.config, "_attn_implementation", "")):
+        return "the rows of a batch are not realigned for flash attention"
+    if call.generation_config.return_dict_in_generate or getattr(cache, "_is_user_defined", False):
+        return "scores and caches of a batch are returned row-aligned"
+    if processor is not None:
+        return f"{type(processor).__name__} sees all rows of a batch at once"
+    if not _stops_by_row(call):
+        return "the stopping criteria see all rows of a batch at once"
+    extra = {name for name, value in call.model_kwargs.items() if value is not None} - _BATCH_KWARGS
+    if extra:
+        return f"{', '.join(sorted(extra))} can't be realigned in a batch"
+    if isinstance(mask, Tensor) and not _padded_on_the_left(mask):
+        return "the batch is not padded on the left"
+    return None
+
+
+def _stops_by_row(call: Call) -> bool:
+    """Whether every criterion ends each row by itself, and ended rows are padded."""
+    kinds = {type(criterion) for criterion in call.stopping_criteria}
+    pads = EosTokenCriteria in kinds or kinds <= {MaxLengthCriteria}
+    return pads and kinds <= {MaxLengthCriteria, EosTokenCriteria, StopStringCriteria}
+
+
+def _padded_on_the_left(mask: Tensor) -> bool:
+    return mask.dim() == 2 and bool((mask[:, 1:] >= mask[:, :-1]).all()) and bool((mask[:, -1] != 0).all())

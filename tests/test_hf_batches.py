@@ -1,0 +1,177 @@
+"""In a batch each row drafts and advances by itself, and writes what it writes in plain batched generation."""
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import MODELS, Random, Scripted, falcon_h1, gemma3, gpt2, llama, mistral, prompt
+from transformers.generation.logits_process import LogitsProcessor
+from transformers.generation.streamers import BaseStreamer
+
+from lookahead.plugins import hf, hf_call
+
+NEW = 50
+ATTENTION = {builder.__name__: builder for builder in (llama, gpt2, mistral, gemma3)}
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Any]:
+    return {name: hf.enable(builder()) for name, builder in ATTENTION.items()}
+
+
+def ragged(rows: int = 4, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Prompts of different lengths, padded on the left."""
+    lengths = [24, 10, 18, 30, 14, 22, 28, 12][:rows]
+    ids, mask = torch.zeros(rows, max(lengths), dtype=torch.long), torch.zeros(rows, max(lengths), dtype=torch.long)
+    for row, length in enumerate(lengths):
+        ids[row, -length:] = prompt(length, seed=seed + row)
+        mask[row, -length:] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def generate(model: Any, lookup: Any, rows: int = 4, seed: int = 0, **options: Any) -> torch.Tensor:
+    torch.manual_seed(seed)
+    options = {"max_new_tokens": NEW, "eos_token_id": [1, 9, 30], "pad_token_id": 0, **options}
+    return model.generate(**ragged(rows, seed), lookup=lookup, **options)
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
+def test_rows_equal_plain_batched_rows(models, name, seed, sampled) -> None:
+    options = {"do_sample": True, "top_k": 8, "repetition_penalty": 1.1} if sampled else {}
+    plain = generate(models[name], False, seed=seed, **options)
+    state = torch.get_rng_state()
+    assert torch.equal(generate(models[name], True, seed=seed, **options), plain)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not hf.stats(models[name]).plain_reason
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("depths", [(None, 0, 3, None), (0, 0, 0, 0), (5, 4, 3, 2), (None, None, None, None)])
+def test_rows_may_accept_different_lengths(models, name, depths, monkeypatch) -> None:
+    plain = generate(models[name], False)
+    start = ragged()["input_ids"].shape[1]
+    scripts = [Scripted(plain[row, start:].tolist(), 3 + row, depth) for row, depth in enumerate(depths)]
+    monkeypatch.setattr(hf_call, "_proposers", lambda *_: scripts)
+    assert torch.equal(generate(models[name], True), plain)
+    assert hf.stats(models[name]).draft_tokens > 0
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
+def test_random_drafts_change_no_row(models, name, seed, sampled, monkeypatch) -> None:
+    options = {"do_sample": True, "top_p": 0.9} if sampled else {}
+    plain = generate(models[name], False, rows=8, seed=seed, **options)
+    monkeypatch.setattr(hf_call, "_proposers", lambda *_: [Random(seed * 8 + row) for row in range(8)])
+    assert torch.equal(generate(models[name], True, rows=8, seed=seed, **options), plain)
+
+
+def test_fewer_steps_than_plain_and_ended_rows_cost_none(models) -> None:
+    model, widths = models["llama"], []
+    handle = model.register_forward_pre_hook(
+        lambda _, __, kwargs: widths.append(kwargs["input_ids"].shape), with_kwargs=True
+    )
+    try:
+        text = generate(model, True, rows=8)
+    finally:
+        handle.remove()
+    stats = hf.stats(model)
+    assert stats.steps < text.shape[1] - ragged(8)["input_ids"].shape[1] - 1
+    assert [record.rows for record in stats.records] == [shape[0] for shape in widths[1:]]
+    assert stats.records[-1].rows < 8
+    assert stats.generated_tokens == int((text[:, ragged(8)["input_ids"].shape[1] :] != 0).sum())
+
+
+def test_figures_of_plain_batches_are_counted_alike(models) -> None:
+    generate(models["llama"], False, rows=8)
+    plain = hf.stats(models["llama"])
+    generate(models["llama"], True, rows=8)
+    ours = hf.stats(models["llama"])
+    assert (plain.generated_tokens, plain.rows, plain.mean_acceptance_length) == (ours.generated_tokens, 8, 1.0)
+    assert ours.mean_acceptance_length > 1
+
+
+class Columns(BaseStreamer):
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+
+    def put(self, value: torch.Tensor) -> None:
+        self.log.append(value.tolist())
+
+    def end(self) -> None:
+        self.log.append("end")
+
+
+def test_a_streamer_gets_plains_columns(models) -> None:
+    logs = []
+    for lookup in (False, True):
+        streamer = Columns()
+        generate(models["llama"], lookup, streamer=streamer)
+        logs.append(streamer.log)
+    assert logs[0] == logs[1]
+
+
+def test_several_sequences_of_one_prompt(models) -> None:
+    for lookup in (False, True):
+        torch.manual_seed(1)
+        text = models["llama"].generate(
+            prompt(), do_sample=True, num_return_sequences=5, max_new_tokens=NEW, lookup=lookup
+        )
+        if not lookup:
+            plain = text
+    assert torch.equal(text, plain)
+    assert not hf.stats(models["llama"]).plain_reason
+
+
+def test_sampling_keeps_the_lead_of_fast_rows_within_its_memory(models, monkeypatch) -> None:
+    from lookahead.plugins import hf_noise
+
+    monkeypatch.setattr(hf_noise, "_BUDGET", 0)
+    options = {"do_sample": True, "top_k": 5}
+    plain = generate(models["llama"], False, **options)
+    scripts = [Scripted(plain[row, 30:].tolist(), 20, None if row == 0 else 0) for row in range(4)]
+    monkeypatch.setattr(hf_call, "_proposers", lambda *_: scripts)
+    assert torch.equal(generate(models["llama"], True, **options), plain)
+    assert max(record.draft_tokens for record in hf.stats(models["llama"]).records) < 20 + 3 * 8
+
+
+class Anything(LogitsProcessor):
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return scores - input_ids.float().mean()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"logits_processor": [Anything()]}, "Anything sees all rows"),
+        ({"max_time": 100.0}, "criteria see all rows"),
+        ({"return_dict_in_generate": True}, "returned row-aligned"),
+        ({"cache_implementation": "static"}, "can't be realigned in StaticLayer"),
+        ({"prefix_allowed_tokens_fn": lambda row, ids: [row + 2, row + 3]}, "PrefixConstrained"),
+    ],
+)
+def test_what_needs_all_rows_at_once_runs_plainly(options, reason) -> None:
+    model = hf.enable(llama())
+    plain, ours = generate(model, False, **options), generate(model, True, **options)
+    assert reason in hf.stats(model).plain_reason
+    assert torch.equal(getattr(ours, "sequences", ours), getattr(plain, "sequences", plain))
+
+
+def test_a_batch_padded_on_the_right_runs_plainly() -> None:
+    model, inputs = hf.enable(llama()), ragged()
+    flipped = {"input_ids": inputs["input_ids"], "attention_mask": inputs["attention_mask"].flip(1)}
+    texts = [model.generate(**flipped, max_new_tokens=9, lookup=lookup) for lookup in (False, True)]
+    assert torch.equal(*texts)
+    assert "padded on the left" in hf.stats(model).plain_reason
+
+
+def test_recurrent_batches_run_plainly() -> None:
+    model = hf.enable(falcon_h1())
+    assert torch.equal(generate(model, True), generate(model, False))
+    assert "LinearAttention" in str(model._lookup_state.logged)
+
+
+def test_every_tiny_model_is_covered_by_one_of_the_two_claims() -> None:
+    assert set(ATTENTION) < set(MODELS)
