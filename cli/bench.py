@@ -78,6 +78,10 @@ def _bench_index(args: argparse.Namespace, console: Console) -> ExitStatus:
     if not methods:
         raise CommandError("none of the methods is installed: add `ours` to --methods")
     text = _standard_library(args.tokenizer, tokens_needed(args.sizes), console)
+    console.say(
+        f"Text: the standard library in {len(text):,} tokens. Medians of {args.repeats} builds (more at small sizes) "
+        "by turns, after one as a warm-up; percentiles over the steps behind them."
+    )
     if not args.json:
         console.data(_row(_COLUMNS))
     with live_status(console, "Measuring ...") as show:
@@ -156,11 +160,7 @@ def _row(cells: tuple[Any, ...]) -> bytes:
 
 
 def _machine() -> str:
-    """One line about the machine and the versions.
-
-    >>> _machine()
-    'AMD EPYC, 2 CPUs, Linux; Python 3.11.7, numpy 2.4.6, numba 0.68.1, torch 2.13.0, transformers 5.24.0'
-    """
+    """One line about the machine and the versions, such as `AMD EPYC, 2 CPUs, Linux; Python 3.11.7, numpy 2.4.6, ...`."""
     packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "torch", "transformers"))
     where = f"{_cpu()}, {os.cpu_count()} CPUs, {platform.system()}"
     return f"{where}; Python {platform.python_version()}, {packages}"

@@ -12,6 +12,7 @@ from lookahead.index_bench import DRAFTED, IndexMethod
 
 _ROOM = 4096  # tokens for the steps behind the text
 _BEYOND_ALL_TEXT = 2**31 - 1
+_VOCABULARY = 49_152  # of SmolLM2: the prompt lookup makes up logits as wide for every token it drafts
 
 
 def load_builtin() -> Callable[[], IndexMethod]:
@@ -26,7 +27,7 @@ def load_builtin() -> Callable[[], IndexMethod]:
         max_matching_ngram_size=2,
         max_length=_BEYOND_ALL_TEXT,
         logits_processor=LogitsProcessorList(),
-        vocab_size=49152,
+        vocab_size=_VOCABULARY,
     )
     return lambda: _PromptLookup(generator, torch)
 
