@@ -160,7 +160,7 @@ def _row(cells: tuple[Any, ...]) -> bytes:
 
 
 def _machine() -> str:
-    """One line about the machine and the versions, such as `AMD EPYC, 2 CPUs, Linux; Python 3.11.7, numpy 2.4.6, ...`."""
+    """One line about the machine and versions, such as `AMD EPYC, 2 CPUs, Linux; Python 3.11.7, numpy 2.4.6, ...`."""
     packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "torch", "transformers"))
     where = f"{_cpu()}, {os.cpu_count()} CPUs, {platform.system()}"
     return f"{where}; Python {platform.python_version()}, {packages}"
