@@ -21,6 +21,9 @@ class LookupConfig:
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
             It need not be part of the prompt.
         references: Further texts that the output may copy from, each as text or token ids.
+        fixed_width: Tokens that every forward pass after the prefill reads, drafts padded up to it; 0 lets each step
+            read what it drafts. In bf16 and fp16 a forward rounds differently at different widths, so the text may
+            depend on the drafts where two logits nearly tie; at one width it does not.
 
     Raises:
         TypeError: An option has the wrong type.
@@ -36,10 +39,11 @@ class LookupConfig:
     min_match: int = 1
     prediction: Text | None = None
     references: tuple[Text, ...] = ()
+    fixed_width: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("max_draft", "draft_per_match", "min_match"):
-            _check_integer(name, getattr(self, name), least=0 if name == "max_draft" else 1)
+        for name, least in (("max_draft", 0), ("draft_per_match", 1), ("min_match", 1), ("fixed_width", 0)):
+            _check_integer(name, getattr(self, name), least)
         if self.prediction is not None:
             _check_text("prediction", self.prediction)
         if isinstance(self.references, str) or not isinstance(self.references, Sequence):

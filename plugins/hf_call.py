@@ -32,7 +32,7 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     if config is None:
         return _run_plainly(model, call, "")
     check_token_ids(model, "input_ids", call.input_ids)
-    reason = plain_reason(model, call)
+    reason = plain_reason(model, call, config)
     if reason is not None:
         state_of(model).log_plain(model, reason)
         return _run_plainly(model, call, reason)
@@ -61,8 +61,11 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
     stats.prompt_tokens, stats.rows = call.input_ids.shape[1], len(proposers)
     output = HFOutput(call.input_ids, call.logits_processor, call.stopping_criteria, generation, call.streamer)
     max_length = call.stopping_criteria.max_length or generation.max_length
-    kind = HFTarget if stats.rows == 1 else HFBatchTarget
-    target = kind(model, output, generation, call.model_kwargs, max_length)
+    target: HFTarget | HFBatchTarget
+    if stats.rows == 1:
+        target = HFTarget(model, output, generation, call.model_kwargs, max_length, config.fixed_width)
+    else:
+        target = HFBatchTarget(model, output, generation, call.model_kwargs, max_length)
     started = perf_counter()
     logits = target.prefill()
     cache = call.model_kwargs["cache"]

@@ -7,6 +7,7 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 from transformers.generation import logits_process as lp
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 
+from lookahead.config import LookupConfig
 from lookahead.plugins.hf_arguments import Call
 from lookahead.plugins.hf_check import recurrent_reason
 
@@ -38,14 +39,17 @@ _BY_ROW = tuple(
     )
     if hasattr(lp, name)
 )
+_REALIGNABLE = {DynamicLayer, DynamicSlidingWindowLayer}
 _BATCH_KWARGS = {"attention_mask", "position_ids", "cache", "use_cache", "logits_to_keep"}
 
 
-def plain_reason(model: Any, call: Call) -> str | None:
+def plain_reason(model: Any, call: Call, config: LookupConfig) -> str | None:
     """Return why a call must be decoded plainly, as the rest of a sentence, or None when drafts are right."""
     reason = _call_reason(model, call) or _cache_reason(model, call)
     if reason is None and call.input_ids.shape[0] > 1:
         reason = _batch_reason(model, call)
+    if reason is None and config.fixed_width:
+        reason = _width_reason(call)
     return reason
 
 
@@ -80,7 +84,7 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     cache, mask = call.model_kwargs["cache"], call.model_kwargs.get("attention_mask")
     kinds = {type(layer) for layer in cache.layers}
     processor = next((p for p in call.logits_processor if type(p) not in _BY_ROW), None)
-    if not kinds <= {DynamicLayer, DynamicSlidingWindowLayer} or getattr(cache, "offloading", False):
+    if not kinds <= _REALIGNABLE or getattr(cache, "offloading", False):
         return f"the rows of a batch can't be realigned in {', '.join(sorted(kind.__name__ for kind in kinds))}"
     if "flash" in str(getattr(model.config, "_attn_implementation", "")):
         return "the rows of a batch are not realigned for flash attention"
@@ -95,6 +99,15 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return f"{', '.join(sorted(extra))} can't be realigned in a batch"
     if isinstance(mask, Tensor) and not _padded_on_the_left(mask):
         return "the batch is not padded on the left"
+    return None
+
+
+def _width_reason(call: Call) -> str | None:
+    """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
+    if call.input_ids.shape[0] > 1:
+        return "fixed_width is for one row: rows that end change a batch's width"
+    if not all(type(layer) in _REALIGNABLE for layer in call.model_kwargs["cache"].layers):
+        return "fixed_width needs a cache of plain attention layers"
     return None
 
 

@@ -22,6 +22,7 @@ class HFTarget:
         generation_config: As ``generate`` prepared it.
         model_kwargs: As ``generate`` prepared them (cache, masks, positions).
         max_length: Length at which generation stops, in tokens of ``output``.
+        fixed_width: Tokens that every step reads, 0 for as many as it needs; only for caches that crop.
     """
 
     def __init__(
@@ -31,8 +32,10 @@ class HFTarget:
         generation_config: GenerationConfig,
         model_kwargs: dict[str, Any],
         max_length: int,
+        fixed_width: int = 0,
     ) -> None:
         self._model = model
+        self._fixed_width = fixed_width
         (self._text,) = output.rows
         self._config = generation_config
         self._kwargs = model_kwargs
@@ -59,23 +62,33 @@ class HFTarget:
         length = self._text.length
         if length - 1 - self._rollback.cached > MAX_REPLAY:
             return 0
-        return position_room(self._limits, length, self._max_length - length - 1)
+        room = position_room(self._limits, length, self._max_length - length - 1)
+        return min(room, self._fixed_width - 1) if self._fixed_width else room
 
     def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[Tensor], int]:
         """Read what the cache lacks of the text, and the draft; return its ``[len(draft) + 1, vocabulary]`` logits."""
         (draft,) = drafts
-        ids = self._text.with_draft(draft.tokens)
+        ids = self._text.with_draft(draft.tokens + self._padding(draft))
         self._read = ids.shape[1]
         width = self._read - self._rollback.cached
         if len(draft):
             self._rollback.before_draft()
         inputs = self._model.prepare_inputs_for_generation(
-            ids, next_sequence_length=width, **_lengthened(self._kwargs, len(draft))
+            ids, next_sequence_length=width, **_lengthened(self._kwargs, self._read - self._text.length)
         )
+        behind = self._read - self._text.length + 1
         if "logits_to_keep" in inputs:
-            inputs["logits_to_keep"] = len(draft) + 1
+            inputs["logits_to_keep"] = behind
         self._step_outputs = self._model(**inputs, return_dict=True)
-        return [self._step_outputs.logits[0, -len(draft) - 1 :]], width
+        return [self._step_outputs.logits[0, -behind:][: len(draft) + 1]], width
+
+    def _padding(self, draft: Draft) -> tuple[int, ...]:
+        """Return tokens that fill the step up to the fixed width, as far as there are positions for them."""
+        if len(draft) + 1 >= self._fixed_width:
+            return ()
+        length = self._text.length
+        room = position_room(self._limits, length, self._fixed_width - 1)
+        return (int(self._text.input_ids[0, -1]),) * (room - len(draft))
 
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""

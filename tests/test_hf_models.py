@@ -195,3 +195,32 @@ def test_sliding_windows_shorter_than_the_prompt_are_right(draft_with) -> None:
     plain = generate(model, ids, False)
     draft_with(Scripted(continuation(plain, ids), 20, 13))
     assert torch.equal(generate(model, ids, True), plain)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "mistral", "gemma3"])
+def test_a_fixed_width_pads_every_step_and_changes_nothing(models, name) -> None:
+    model, ids, widths = models[name], prompt(), []
+    plain = generate(model, ids, False)
+    handle = model.register_forward_pre_hook(
+        lambda _, __, kwargs: widths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    try:
+        assert torch.equal(generate(model, ids, {"fixed_width": 6}), plain)
+    finally:
+        handle.remove()
+    assert widths[0] == ids.shape[1]
+    assert set(widths[1:]) == {6}
+    assert hf.stats(model).draft_tokens > 0
+
+
+def test_a_fixed_width_ends_where_learned_positions_end() -> None:
+    model, ids = hf.enable(MODELS["gpt2"]()), prompt()
+    room = model.config.n_positions - ids.shape[1]
+    plain = generate(model, ids, False, max_new_tokens=room)
+    assert torch.equal(generate(model, ids, {"fixed_width": 8}, max_new_tokens=room), plain)
+
+
+@pytest.mark.parametrize("name", ["falcon_h1", "mamba2", "lfm2"])
+def test_a_fixed_width_decodes_states_plainly(models, name) -> None:
+    ids = prompt()
+    assert torch.equal(generate(models[name], ids, {"fixed_width": 6}), generate(models[name], ids, False))
