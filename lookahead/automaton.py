@@ -229,25 +229,18 @@ def _count(automaton):
 
 
 @_part
-def _shortened(automaton, state):
-    """`state`, or the suffix of it that still holds MAX_MATCH tokens."""
-    nodes, limit = automaton.nodes, automaton.registers[MAX_MATCH]
-    while nodes[nodes[state, LINK], LEN] >= limit:
-        state = nodes[state, LINK]
-    return state
-
-
-@_part
 def _tracked(automaton, last, token):
     """The class of the document's last MAX_MATCH tokens (of all, when there are fewer) after `token`.
 
     Paths start there: from `last` itself, text such as one token repeated would make them as long as the document.
     """
-    nodes, registers = automaton.nodes, automaton.registers
-    if nodes[nodes[last, LINK], LEN] < registers[MAX_MATCH]:
+    nodes, limit = automaton.nodes, automaton.registers[MAX_MATCH]
+    if nodes[nodes[last, LINK], LEN] < limit:
         return last
-    state = _shortened(automaton, registers[TRACKED])
-    return _shortened(automaton, _target(automaton, state, token))
+    state = _target(automaton, automaton.registers[TRACKED], token)
+    while nodes[nodes[state, LINK], LEN] >= limit:
+        state = nodes[state, LINK]
+    return state
 
 
 @_part
