@@ -77,6 +77,7 @@ def _build(target: Path, build: Callable[[Path], Path]) -> None:
 def _sync(folder: Path) -> None:
     """Have the files on disk before the rename, so that a power cut can't publish empty ones."""
     for path in folder.iterdir():
+        path.chmod(0o644)  # not only for the user who built it
         with path.open("rb+") as file:
             os.fsync(file.fileno())
 

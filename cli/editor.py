@@ -75,7 +75,6 @@ def load_editor(args: Namespace, console: Console) -> Editor:
     """Return the editor that the command line asks for; this loads the model."""
     from lookahead.cli.models import ModelOptions, load
 
-    with live_status(console, "loading the model"):
-        model, tokenizer = load(ModelOptions.from_args(args), console)
-        generator = Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
+    model, tokenizer = load(ModelOptions.from_args(args), console)
+    generator = Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
     return ModelEditor(generator, console, args.max_new_tokens)

@@ -98,14 +98,14 @@ def _convert(gguf: Path, target: Path) -> None:
     """Write a plain model folder with what a GGUF file holds."""
     from transformers import GenerationConfig
 
-    from lookahead.cli.models import load_folder
+    from lookahead.cli.models import load_folder, silence_transformers
 
+    silence_transformers(progress=False)
     model, tokenizer = load_folder(gguf.parent, gguf_file=gguf.name, dtype="float32")
     _forget_quantization(model)
     model.generation_config = GenerationConfig(
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
-    model.config._name_or_path = _NAME
     _split_digits(tokenizer)
     tokenizer.model_max_length = _CONTEXT
     model.save_pretrained(target)

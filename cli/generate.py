@@ -10,7 +10,7 @@ from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 from lookahead.cli.generation import Completion, Generator, Sampling, room_for_answer
 from lookahead.cli.options import add_color_option, add_generation_options, add_model_options
 from lookahead.cli.prompts import encode, render
-from lookahead.cli.status import live_status, summary
+from lookahead.cli.status import summary
 
 _STDIN = "-"
 _DEFAULT_LENGTH = 512
@@ -62,9 +62,8 @@ def load_generator(args: argparse.Namespace, console: Console) -> Generator:
     """Return the model that the command line asks for."""
     from lookahead.cli.models import ModelOptions, load
 
-    with live_status(console, "loading the model"):
-        model, tokenizer = load(ModelOptions.from_args(args), console)
-        return Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
+    model, tokenizer = load(ModelOptions.from_args(args), console)
+    return Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
 
 
 def _write(generator: Generator, ids: list[int], limit: int, args: argparse.Namespace, console: Console) -> None:

@@ -23,6 +23,7 @@ _PHRASES = [
     ("does not recognize this architecture", "this transformers does not know the kind of model of {name}: update it"),
     ("Unrecognized configuration class", "the model {name} does not generate text: use a causal language model"),
     ("Unrecognized model", "the model {name} has a config.json without a model type: use a causal language model"),
+    ("backend tokenizer", "the model {name} has no tokenizer: use a language model with its tokenizer's files"),
     ("no file named", "the folder {name} has no weights: name the folder that has the model's files"),
 ]
 

@@ -1,19 +1,24 @@
 """Loading the target model: from the hub, a folder, a GGUF file, or the embedded default."""
 
 import re
+import socket
 from argparse import Namespace
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.embedded import default_model_path
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
+from lookahead.cli.status import live_status
 
-__all__ = ["ModelOptions", "default_model_path", "load", "load_folder"]
+__all__ = ["ModelOptions", "default_model_path", "load", "load_folder", "silence_transformers"]
 
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +58,33 @@ def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, An
     if name is None:
         name = str(default_model_path(console))
     where = _locate(name)
+    # A model from the hub may have to be downloaded, which shows progress of its own.
+    on_disk = Path(where["source"]).is_dir()
+    with live_status(console, f"loading {name}") if on_disk else nullcontext():
+        silence_transformers(progress=console.environment.stderr_is_terminal)
+        return _load(where, options, name)
+
+
+def _load(where: dict[str, Any], options: ModelOptions, name: str) -> tuple[Any, Any]:
     device = _device(options.device)
     arguments: dict[str, Any] = {
         "revision": options.revision,
-        "dtype": options.dtype,
+        "dtype": "float32" if "gguf_file" in where and options.dtype == "auto" else options.dtype,
         "attn_implementation": options.attn_implementation,
         "trust_remote_code": options.trust_remote_code,
         "device_map": None if device == "cpu" else {"": device},
     }
-    if "gguf_file" in where and options.dtype == "auto":
-        arguments["dtype"] = "float32"
-    arguments = {key: value for key, value in arguments.items() if value is not None}
-    _set_noise(console.environment.stderr_is_terminal)
     try:
-        model, tokenizer = load_folder(**where, **arguments)
+        return load_folder(**where, **{key: value for key, value in arguments.items() if value is not None})
     except Exception as error:
         raise CommandError(explain(error, name)) from error
-    return model, tokenizer
 
 
 def load_folder(source: Any, **arguments: Any) -> tuple[Any, Any]:
     """Return model and tokenizer from a folder or hub id; the hub is not asked about a local folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    arguments["local_files_only"] = Path(source).is_dir()
+    arguments["local_files_only"] = Path(source).is_dir() or not _hub_is_near()
     shared = {key: value for key, value in arguments.items() if key in _TOKENIZER_ARGUMENTS}
     tokenizer = AutoTokenizer.from_pretrained(source, **shared)
     model = AutoModelForCausalLM.from_pretrained(source, **arguments)
@@ -84,6 +92,19 @@ def load_folder(source: Any, **arguments: Any) -> tuple[Any, Any]:
 
 
 _TOKENIZER_ARGUMENTS = ("revision", "trust_remote_code", "local_files_only", "gguf_file")
+
+
+def _hub_is_near() -> bool:
+    """Whether the hub's name can be resolved; without a network the hub's client would try for a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    if getproxies():
+        return True  # the proxy resolves names
+    try:
+        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, 443)
+    except OSError:
+        return False
+    return True
 
 
 def _locate(name: str) -> dict[str, Any]:
@@ -124,12 +145,12 @@ def _device(wanted: str) -> str:
     return str(device)
 
 
-def _set_noise(terminal: bool) -> None:
-    """Keep transformers to errors; progress bars, of downloads from the hub, only on a terminal."""
+def silence_transformers(*, progress: bool) -> None:
+    """Keep transformers to errors; of progress bars only those of downloads from the hub may stay."""
     from huggingface_hub.utils import disable_progress_bars
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    if not terminal:
+    if not progress:
         disable_progress_bars()

