@@ -20,7 +20,7 @@ MAX_LENGTH = 2**30  # there are up to two states a token, and states are int32
 _MAX_ROWS = 2**31 - 1
 _MIN_ROWS = 64
 _GROWTH, _TABLE_GROWTH = 1.25, 1.5  # a table is not copied but filled again, which costs more
-_STATES_PER_TOKEN, _SLOTS_PER_TOKEN = 1.45, 1.0  # what source code and prose need, reserved for a long text at once
+_STATES_PER_TOKEN, _SLOTS_PER_TOKEN = 1.5, 1.0  # what source code and prose need, reserved for a long text at once
 _SHORT = 64  # up to here a loop over a list beats its conversion to an array
 
 
