@@ -3,9 +3,8 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +23,12 @@ _STATES_PER_TOKEN, _SLOTS_PER_TOKEN = 1.5, 1.0  # what source code and prose nee
 _SHORT = 64  # up to here a loop over a list beats its conversion to an array
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """The longest suffix of the current document that also ends at an earlier position.
 
     `length` in tokens (0: there is none, and then both ends are -1); `latest` and `first`: the position of its last
-    token at the latest and at the first earlier occurrence; `count`: the number of earlier occurrences.
+    token at the latest and at the first earlier occurrence; `count`: the number of earlier occurrences. A tuple,
+    because one is made in every step, and a frozen dataclass takes a microsecond longer.
 
     >>> SuffixIndex([5, 6, 7, 5, 6]).longest_match()
     Match(length=2, latest=1, first=1, count=1)
