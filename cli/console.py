@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, TextIO
@@ -40,8 +41,8 @@ class Environment:
 
     @property
     def can_ask(self) -> bool:
-        """Whether someone sits there who can read a question and answer it."""
-        return self.stdin_is_terminal and self.stderr_is_terminal
+        """Whether someone sits there who sees the diff and the question, and can answer."""
+        return self.stdin_is_terminal and self.stdout_is_terminal and self.stderr_is_terminal
 
 
 class Console:
@@ -80,6 +81,11 @@ class Console:
         mark = f"{_RED}error:{_RESET}" if self.colors(self.environment.stderr_is_terminal) else "error:"
         self.environment.stderr.write(f"{mark} {_printable(text)}\n")
         self.environment.stderr.flush()
+
+    def trace(self, error: BaseException) -> None:
+        """Write where an error came from to stderr, if SPECDEC_LOOKUP_DEBUG=1 asks for it."""
+        if self.environment.variables.get("SPECDEC_LOOKUP_DEBUG") == "1":
+            self.environment.stderr.write("".join(traceback.format_exception(error)))
 
     def ask(self, question: str) -> bool:
         """Put a yes-or-no question on the terminal; anything but yes is no."""

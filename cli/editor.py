@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Protocol
 
 from lookahead.cli.console import Console
@@ -59,8 +60,9 @@ class ModelEditor:
         tokenizer = self._generator.tokenizer
         prompt = edit_prompt(tokenizer, path, text, instruction)
         limit = self._limit(len(prompt.ids), len(encode(tokenizer, text)))
-        with live_status(self._console, f"{path}: reading {len(prompt.ids)} tokens") as show:
-            streamer = StatusStreamer(self._generator.stats, lambda line: show(f"{path}: {line}"))
+        name = PurePath(path).name
+        with live_status(self._console, f"{name}: reading {len(prompt.ids)} tokens") as show:
+            streamer = StatusStreamer(self._generator.stats, lambda line: show(f"{name}: {line}"))
             done = self._generator.complete(prompt.ids, limit, streamer, **_COPY_FREELY)
         figures = summary(self._generator.stats())
         return Answer(prompt.opening + done.text, done.cut, as_seen(tokenizer, text), done.stats, figures)

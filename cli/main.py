@@ -5,7 +5,6 @@ import contextlib
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -110,8 +109,7 @@ def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Nam
 def _end(error: BaseException, environment: Environment) -> ExitStatus:
     """Say why the command ends, and return its exit code."""
     console = Console(environment)
-    if environment.variables.get("SPECDEC_LOOKUP_DEBUG") == "1":
-        environment.stderr.write("".join(traceback.format_exception(error)))
+    console.trace(error)
     if isinstance(error, KeyboardInterrupt) or interrupted():
         console.say("interrupted")
         return ExitStatus.INTERRUPTED

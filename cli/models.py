@@ -55,12 +55,13 @@ def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, An
     """
     console = console or Console(Environment.from_system())
     name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL")
+    label = name or "the default model"
     if name is None:
         name = str(default_model_path(console))
     where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
     on_disk = Path(where["source"]).is_dir()
-    with live_status(console, f"loading {name}") if on_disk else nullcontext():
+    with live_status(console, f"loading {label}") if on_disk else nullcontext():
         silence_transformers(progress=console.environment.stderr_is_terminal)
         return _load(where, options, name)
 

@@ -20,6 +20,14 @@ class Status(str, Enum):
     FAILED = "failed"
 
 
+_WORDS = {
+    Status.CHANGED: "would change",
+    Status.UNCHANGED: "stays the same",
+    Status.WRITTEN: "written",
+    Status.FAILED: "failed",
+}
+
+
 @dataclass(slots=True)
 class Result:
     """A file on its way through the command.
@@ -28,7 +36,7 @@ class Result:
         path: As given on the command line; ``-`` for stdin.
         source: The file as read, if it could be.
         status: What became of it.
-        reason: Why it failed, or was not written.
+        reason: Why it failed.
         content: The edited file.
         diff: From the file to the edited one.
         stats: Figures of the generation, if there was one.
@@ -64,9 +72,8 @@ class Result:
     def as_text(self) -> str:
         """Return the result as one line for people."""
         counts = f" (+{self.diff.added} -{self.diff.removed})" if self.diff.text else ""
-        reason = f": {self.reason}" if self.reason else ""
         figures = f"; {self.figures}" if self.figures else ""
-        return f"{self.path} {self.status.value}{counts}{reason}{figures}"
+        return f"{self.path} {_WORDS[self.status]}{counts}{figures}"
 
 
 def exit_status(results: Iterable[Result], *, check: bool) -> ExitStatus:

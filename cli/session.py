@@ -15,20 +15,23 @@ _STDIN = "-"
 
 
 class WriteBack(Enum):
-    """What to do with edited files."""
+    """What becomes of an edited file."""
 
-    ASK = auto()
-    WRITE = auto()
+    ASK = auto()  # shown, and written after a yes
+    WRITE = auto()  # shown and written
     SHOW = auto()
-    CHECK = auto()
+    CHECK = auto()  # told by the exit code
+    PASS_ON = auto()  # from stdin to stdout
 
     @classmethod
-    def from_args(cls, args: argparse.Namespace, environment: Environment) -> "WriteBack":
+    def decide(cls, args: argparse.Namespace, environment: Environment, path: str) -> "WriteBack":
         """Decide once from the options; without one, ask where someone can answer."""
-        if args.write:
-            return cls.WRITE
         if args.check:
             return cls.CHECK
+        if path == _STDIN:
+            return cls.SHOW if args.diff or args.json else cls.PASS_ON
+        if args.write:
+            return cls.WRITE
         return cls.ASK if environment.can_ask and not (args.diff or args.json) else cls.SHOW
 
 
@@ -44,7 +47,6 @@ class Session:
         self._args = args
         self._environment = environment
         self._console = Console(environment, args.color)
-        self._write_back = WriteBack.from_args(args, environment)
         self._editor: Editor | None = None
 
     def run(self, paths: list[str], instruction: str) -> ExitStatus:
@@ -52,11 +54,12 @@ class Session:
         results = [_read(path, self._environment) for path in paths]
         self._load_editor(results)
         for result in results:
+            write_back = WriteBack.decide(self._args, self._environment, result.path)
             self._edit(result, instruction)
-            self._show(result)
-            self._deliver(result)
-            self._report(result)
-        return exit_status(results, check=self._write_back is WriteBack.CHECK)
+            self._show(result, write_back)
+            self._deliver(result, write_back)
+            self._report(result, write_back)
+        return exit_status(results, check=self._args.check)
 
     def _load_editor(self, results: list[Result]) -> None:
         """Load the model if any file needs it; without a model they all fail, which is said once."""
@@ -71,7 +74,7 @@ class Session:
         if not self._args.json:
             for result in results:
                 if result.source is None:
-                    self._report(result)
+                    self._report(result, WriteBack.SHOW)
             raise error
         for result in results:
             if result.source is not None:
@@ -83,34 +86,38 @@ class Session:
             return
         text = to_lf(result.source.text)
         try:
-            answer = _ask_model(self._editor, result, text, instruction)
+            answer = self._ask_model(self._editor, result.path, text, instruction)
+            result.stats, result.figures = answer.stats, answer.figures
             _take(answer, result, result.source, text)
         except CommandError as error:
             result.fail(str(error))
 
-    def _show(self, result: Result) -> None:
-        wanted = self._args.diff or self._write_back is not WriteBack.CHECK
-        if result.status is Status.CHANGED and wanted and not self._args.json and not self._filters(result):
+    def _ask_model(self, editor: Editor, path: str, text: str, instruction: str) -> Answer:
+        try:
+            return editor(path, text, instruction)
+        except CommandError:
+            raise
+        except Exception as error:
+            self._console.trace(error)
+            raise unexpected(error) from error
+
+    def _show(self, result: Result, write_back: WriteBack) -> None:
+        shown = write_back is not WriteBack.PASS_ON and (write_back is not WriteBack.CHECK or self._args.diff)
+        if result.status is Status.CHANGED and shown and not self._args.json:
             self._console.diff(result.diff.text)
 
-    def _deliver(self, result: Result) -> None:
-        """Write the edited file, to its place or to stdout, if that is wanted."""
-        if self._filters(result) and result.status is not Status.FAILED:
+    def _deliver(self, result: Result, write_back: WriteBack) -> None:
+        """Put the edited file where it shall go."""
+        if write_back is WriteBack.PASS_ON and result.status is not Status.FAILED:
             self._console.data(result.content)
-        elif result.source is not None and result.status is Status.CHANGED and self._may_write(result):
+        elif result.status is Status.CHANGED and result.source is not None and self._may_write(result, write_back):
             self._write(result, result.source)
 
-    def _filters(self, result: Result) -> bool:
-        """Whether the file is stdin, whose edited text goes to stdout."""
-        return result.path == _STDIN and not (self._args.diff or self._args.check or self._args.json)
-
-    def _may_write(self, result: Result) -> bool:
-        if result.path == _STDIN or self._write_back is not WriteBack.ASK:
-            return result.path != _STDIN and self._write_back is WriteBack.WRITE
-        if self._console.ask(f"{result.as_text()}\nWrite it?"):
-            return True
-        result.reason = "not written"
-        return False
+    def _may_write(self, result: Result, write_back: WriteBack) -> bool:
+        if write_back is not WriteBack.ASK:
+            return write_back is WriteBack.WRITE
+        self._console.say(result.as_text())
+        return self._console.ask("Write it?")
 
     def _write(self, result: Result, source: SourceFile) -> None:
         try:
@@ -119,24 +126,17 @@ class Session:
         except CommandError as error:
             result.fail(str(error))
 
-    def _report(self, result: Result) -> None:
+    def _report(self, result: Result, write_back: WriteBack) -> None:
         if self._args.json:
             self._console.data(result.as_json().encode() + b"\n")
         elif result.status is Status.FAILED:
             self._console.error(f"{result.path}: {result.reason}")
+        elif write_back is WriteBack.ASK and result.status is not Status.UNCHANGED:
+            self._console.say(f"{result.path} {'written' if result.status is Status.WRITTEN else 'left as it is'}")
+        elif write_back is WriteBack.SHOW and result.status is Status.CHANGED and not self._args.diff:
+            self._console.say(f"{result.as_text()}; nothing was written, --write does")
         else:
             self._console.say(result.as_text())
-
-
-def _ask_model(editor: Editor, result: Result, text: str, instruction: str) -> Answer:
-    try:
-        answer = editor(result.path, text, instruction)
-    except CommandError:
-        raise
-    except Exception as error:
-        raise unexpected(error) from error
-    result.stats, result.figures = answer.stats, answer.figures
-    return answer
 
 
 def _take(answer: Answer, result: Result, source: SourceFile, text: str) -> None:

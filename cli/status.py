@@ -61,9 +61,14 @@ def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
     screen = RichConsole(
         file=environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
     )
-    line = Text(text, no_wrap=True, overflow="ellipsis")
-    with screen.status(line, spinner="dots", refresh_per_second=8) as status:
-        yield lambda text: status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+    def fitted(text: str) -> Text:
+        line = Text(text)
+        line.truncate(screen.width - 3, overflow="ellipsis")  # beside the spinner; a second line would flicker
+        return line
+
+    with screen.status(fitted(text), spinner="dots", refresh_per_second=8) as status:
+        yield lambda text: status.update(fitted(text))
 
 
 class StatusStreamer:
@@ -86,7 +91,7 @@ class StatusStreamer:
             return
         self._shown_at = now
         stats = self._read()
-        if stats is not None and stats.generated_tokens:
+        if stats is not None and stats.steps:
             self._show(summary(stats))
 
     def end(self) -> None:

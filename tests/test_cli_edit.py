@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from cli_fakes import STATS, Recorder, answer, failing, fenced, no_model, replacing, run
+from cli_fakes import STATS, Recorder, answer, environment, failing, fenced, no_model, replacing, run
 
 from lookahead.cli import session
 from lookahead.cli.errors import CommandError
+from lookahead.cli.main import main
 
 OLD = "alpha = 1\nbeta = 2\n"
 NEW = "alpha = 1\ngamma = 2\n"
@@ -34,7 +35,7 @@ def test_the_diff_goes_to_stdout_and_the_file_stays(file):
     assert done.status == 0
     assert done.stdout.decode() == f"--- a{file}\n+++ b{file}\n{DIFF}"
     assert file.read_text() == OLD
-    assert done.stderr == f"{file} changed (+1 -1); 9 tokens, 16.0 tokens/s\n"
+    assert done.stderr == (f"{file} would change (+1 -1); 9 tokens, 16.0 tokens/s; nothing was written, --write does\n")
 
 
 @pytest.mark.parametrize("flag", ["-w", "--write", "-y", "--yes"])
@@ -49,14 +50,21 @@ def test_write_writes_without_asking(file, flag):
 def test_a_yes_on_a_terminal_writes(file, reply):
     done = run(*EDIT, file, stdin=reply, terminal=True)
     assert (done.status, file.read_text()) == (0, NEW)
-    assert "[y/N]" in done.stderr
+    assert done.stderr.endswith(f"Write it? [y/N] {file} written\n")
 
 
 @pytest.mark.parametrize("reply", [b"", b"\n", b"n\n", b"yo\n", b"maybe\n"])
 def test_anything_else_on_a_terminal_does_not(file, reply):
     done = run(*EDIT, file, stdin=reply, terminal=True)
     assert (done.status, file.read_text()) == (0, OLD)
-    assert "not written" in done.stderr
+    assert done.stderr.endswith(f"{file} left as it is\n")
+
+
+def test_nobody_is_asked_when_the_diff_goes_to_a_file(file):
+    surroundings = environment(b"y\n", terminal=True)
+    surroundings.stdout_is_terminal = False
+    assert main([*EDIT, str(file)], surroundings) == 0
+    assert file.read_text() == OLD
 
 
 def test_the_diff_is_shown_before_the_question(file):
@@ -115,7 +123,7 @@ def test_an_unchanged_file_keeps_its_time(file):
     done = run(*EDIT, "-w", file)
     assert (done.status, done.stdout) == (0, b"")
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
-    assert "unchanged" in done.stderr
+    assert "stays the same" in done.stderr
 
 
 def test_backup_keeps_the_old_content(file):
@@ -169,6 +177,11 @@ def test_a_failed_generation_does_not_stop_the_other_files(file, editor, tmp_pat
     assert (done.status, file.read_text(), other.read_text()) == (3, OLD, NEW)
     assert str(error) in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_where_a_generation_failed(file, editor):
+    editor.inner = failing(RuntimeError("boom"))
+    assert "Traceback" in run(*EDIT, file, variables={"SPECDEC_LOOKUP_DEBUG": "1"}).stderr
 
 
 BAD_FILES = {
