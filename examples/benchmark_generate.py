@@ -4,11 +4,12 @@
     python examples/benchmark_generate.py --data edit=recorded.jsonl --trace        # force the recorded outputs
     python examples/benchmark_generate.py --widths                                  # seconds of a step by width
 
-Records hold ``before`` and ``instruction`` (a file to edit), or ``prompt``, or ``question`` and ``passages`` (``query`` and ``docs``); with
-``--trace`` also ``output``: the recorded text is forced on the real forward passes by a hook on the logits, the same
-for every method, so that the cost is real and the text that of the model that wrote the record. Prompts longer than
-``--context`` tokens keep their end. ``--random LAYERS,WIDTH`` builds a randomly initialised Llama of that size instead
-of loading a model: with ``--trace`` and ``--device cuda`` that measures what a large model would gain.
+Records hold ``before`` and ``instruction`` (a file to edit), or ``prompt``, or ``question`` and ``passages`` (also
+``query`` and ``docs``); with ``--trace`` also ``output``: the recorded text is forced on the real forward passes by a
+hook on the logits, the same for every method, so that the cost is real and the text that of the model that wrote the
+record. Prompts longer than ``--context`` tokens keep their end. ``--random LAYERS,WIDTH`` builds a randomly initialised
+Llama of that size instead of loading a model: with ``--trace`` and ``--device cuda`` that measures what a large model
+would gain.
 """
 
 import argparse

@@ -28,7 +28,7 @@ from lookahead.cli.prompts import edit_prompt
 from lookahead.draft import Draft
 from lookahead.plugins import hf, hf_call
 
-WIDTHS = (8, 16)
+WIDTHS = (8,)
 
 
 class AnyDraft:
