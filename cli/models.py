@@ -1,9 +1,10 @@
 """Loading the target model: from the hub, a folder, a GGUF file, or the embedded default."""
 
+import io
 import re
 import socket
 from argparse import Namespace
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,10 @@ def load_folder(source: Any, **arguments: Any) -> tuple[Any, Any]:
 
     arguments["local_files_only"] = Path(source).is_dir() or not _hub_is_near()
     shared = {key: value for key, value in arguments.items() if key in _TOKENIZER_ARGUMENTS}
-    tokenizer = AutoTokenizer.from_pretrained(source, **shared)
-    model = AutoModelForCausalLM.from_pretrained(source, **arguments)
+    # Of a GGUF file transformers shows the progress by a bar that it has no switch for.
+    with redirect_stderr(io.StringIO()) if "gguf_file" in arguments else nullcontext():
+        tokenizer = AutoTokenizer.from_pretrained(source, **shared)
+        model = AutoModelForCausalLM.from_pretrained(source, **arguments)
     return model.eval(), tokenizer
 
 
