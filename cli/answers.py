@@ -39,7 +39,8 @@ def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
     """
     if cut:
         raise CommandError(
-            "the answer was cut at the token limit: raise --max-new-tokens, or split the file if the context is full"
+            "the answer was cut at the token limit: raise --max-new-tokens, or use a larger model (--model) if this "
+            "one repeats itself"
         )
     text = _only_block(strip_reasoning(to_lf(answer)))
     if not text.strip():

@@ -130,7 +130,7 @@ class Session:
         if self._args.json:
             self._console.data(result.as_json().encode() + b"\n")
         elif result.status is Status.FAILED:
-            self._console.error(f"{result.path}: {result.reason}")
+            self._console.error(f"{result.path}: {result.reason}{result.figures and f' ({result.figures})'}")
         elif write_back is WriteBack.ASK and result.status is not Status.UNCHANGED:
             self._console.say(f"{result.path} {'written' if result.status is Status.WRITTEN else 'left as it is'}")
         elif write_back is WriteBack.SHOW and result.status is Status.CHANGED and not self._args.diff:

@@ -162,6 +162,7 @@ def test_a_bad_answer_fails_its_file_and_writes_nothing(file, editor, name):
     assert (done.status, done.stdout, file.read_text()) == (3, b"", OLD)
     assert done.stderr.startswith(f"error: {file}: the answer")
     assert reason in done.stderr
+    assert done.stderr.endswith(" (9 tokens, 16.0 tokens/s)\n")
     assert done.stderr.count("\n") == 1
     record = json.loads(run(*EDIT, "-w", "--json", file).stdout)
     assert (record["status"], record["diff"], record["stats"]) == ("failed", "", STATS)
