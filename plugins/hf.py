@@ -21,7 +21,7 @@ from transformers.generation.stopping_criteria import StoppingCriteriaList
 from transformers.generation.utils import GenerationMixin
 
 from lookahead.config import LookupConfig
-from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
 from lookahead.stats import DecodingStats
@@ -58,6 +58,12 @@ class LookupGenerationMixin:
         if not request.taken and request.config is not None:
             state_of(self).log_plain(self, "the call was decoded by another method (beams, an assistant model)")
         return result
+
+    def _get_logits_processor(self, generation_config: GenerationConfig, *args: Any, **kwargs: Any) -> Any:
+        # The one place where generate hands on what the encoder reads together with this call's own config.
+        if self.config.is_encoder_decoder:  # type: ignore[attr-defined]
+            setattr(generation_config, ENCODER_TEXT, kwargs.get("encoder_input_ids"))
+        return super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
 
     def _sample(
         self,

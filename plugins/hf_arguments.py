@@ -8,6 +8,9 @@ from transformers.generation.configuration_utils import GenerationConfig
 from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteriaList
 
+ENCODER_TEXT = "_lookup_encoder_text"
+"""Attribute of a call's generation config: the token ids that the encoder of an encoder-decoder model reads."""
+
 
 @dataclass
 class Call:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
@@ -92,6 +92,11 @@ class HFBatchTarget:
     def close(self, cache_is_returned: bool) -> None:
         """Nothing outlives a batch: its cache lacks the rows that ended."""
 
+    @property
+    def cache(self) -> Cache:
+        """The model's cache."""
+        return self._kwargs["cache"]
+
     def _masks(self, lengths: list[int], width: int) -> dict[str, Tensor]:
         """Return the attention mask over cache and block, and the positions of the block."""
         texts = torch.tensor(self._text, device=self._device)[:, None]
@@ -120,7 +125,7 @@ class HFBatchTarget:
             self._rollback.keep(filled, self._cached)
             return
         for layer in self._rollback.cache.layers:
-            if layer.is_initialized:
+            if layer.is_initialized and layer.keys is not None:
                 _move(layer, kept, ends, filled, self._cached)
 
 

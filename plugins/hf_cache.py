@@ -82,15 +82,25 @@ class SnapshotRollback:
 
 def rollback_for(cache: Cache, cached: int) -> Rollback:
     """Return the cheapest rollback for a cache, after its prefill (before it, layers don't know what they hold)."""
-    layers = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
-    kind = CropRollback if layers.is_croppable else SnapshotRollback
-    return kind(layers, cached)
+    layers = decoder_cache(cache)
+    crops = layers.is_croppable and all(_is_known(layer) or "crop" in vars(type(layer)) for layer in layers.layers)
+    return CropRollback(layers, cached) if crops else SnapshotRollback(layers, cached)
+
+
+def _is_known(layer: Any) -> bool:
+    """Whether a layer is one of transformers' own kinds: a model's own kind inherits a crop that may miss its state."""
+    return type(layer).__module__ == StaticLayer.__module__
+
+
+def decoder_cache(cache: Any) -> Any:
+    """Return the cache that grows with the text: of an encoder-decoder model the self-attention part."""
+    return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
 
 
 def _snapshot(layer: Any) -> Callable[[], None]:
     """Hold a layer's state; the function returned puts it back."""
     static = isinstance(layer, StaticLayer)
-    in_place = static or hasattr(layer, "recurrent_states")
+    in_place = static or hasattr(layer, "recurrent_states") or not _is_known(layer)
     # A full static layer overwrites what lies beyond its length, so its keys and values need no copy.
     skipped = ("keys", "values") if static and not layer.is_sliding else ()
     held = {name: _hold(value, in_place) for name, value in vars(layer).items() if name not in skipped}

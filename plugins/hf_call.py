@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers.generation.stopping_criteria import StoppingCriteria, StoppingCriteriaList
-from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerationMixin
+from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput, GenerationMixin
 
 from lookahead.config import LookupConfig
 from lookahead.decoding import decode
-from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_batch import HFBatchTarget
 from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids
 from lookahead.plugins.hf_output import HFOutput
@@ -27,7 +27,7 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     """Decode with drafts where that is right, plainly elsewhere or when ``config`` is None.
 
     Returns:
-        What ``_sample`` returns: token ids ``[1, length]``, or a GenerateDecoderOnlyOutput.
+        What ``_sample`` returns: token ids ``[rows, length]``, or an output object with them.
     """
     if config is None:
         return _run_plainly(model, call, "")
@@ -68,8 +68,7 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         target = HFBatchTarget(model, output, generation, call.model_kwargs, max_length)
     started = perf_counter()
     logits = target.prefill()
-    cache = call.model_kwargs["cache"]
-    returned = generation.return_dict_in_generate or getattr(cache, "_is_user_defined", False)
+    returned = generation.return_dict_in_generate or getattr(target.cache, "_is_user_defined", False)
     with _closing(target, returned), _decode_mode(model):
         for row, choose in enumerate(output.choosers(output.live(), logits)):
             token = choose(0)
@@ -82,11 +81,12 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
     if not generation.return_dict_in_generate:
         return output.result()
     (text,) = output.rows
-    return GenerateDecoderOnlyOutput(sequences=output.result(), scores=text.scores, logits=text.logits, cache=cache)
+    kind = GenerateEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateDecoderOnlyOutput
+    return kind(sequences=output.result(), scores=text.scores, logits=text.logits, cache=target.cache)
 
 
 def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupProposer]:
-    """Index references, prediction and each row's prompt, in this order: of equal matches the latest is taken."""
+    """Index references, prediction, encoder's and row's text in this order: of equal matches the latest is taken."""
     end_tokens = getattr(call.generation_config, "_eos_token_tensor", None)
     texts = [(f"references[{i}]", text) for i, text in enumerate(config.references)]
     if config.prediction is not None:
@@ -96,13 +96,13 @@ def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupPropo
         _with_prompt(
             LookupProposer(
                 config,
-                documents=documents,
+                documents=[*documents, encoder_text],
                 stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
                 banned_tokens=multimodal_token_ids(model.config),
             ),
             prompt,
         )
-        for prompt in _prompts(call)
+        for prompt, encoder_text in zip(_prompts(model, call), _encoder_texts(model, call), strict=True)
     ]
 
 
@@ -111,13 +111,26 @@ def _with_prompt(proposer: LookupProposer, prompt: list[int]) -> LookupProposer:
     return proposer
 
 
-def _prompts(call: Call) -> list[list[int]]:
+def _prompts(model: Any, call: Call) -> list[list[int]]:
     """Return the token ids of each row's prompt without padding."""
-    mask = call.model_kwargs.get("attention_mask")
-    if not isinstance(mask, Tensor) or mask.shape != call.input_ids.shape:
-        return call.input_ids.tolist()
-    kept = mask.to(call.input_ids.device) != 0
-    return [ids[row].tolist() for ids, row in zip(call.input_ids, kept, strict=True)]
+    name = "decoder_attention_mask" if model.config.is_encoder_decoder else "attention_mask"
+    return _without_padding(call.input_ids, call.model_kwargs.get(name))
+
+
+def _encoder_texts(model: Any, call: Call) -> list[list[int]]:
+    """Return what the encoder has read for each row, where that is text and known."""
+    read = getattr(call.generation_config, ENCODER_TEXT, None)
+    rows = call.input_ids.shape[0]
+    if not isinstance(read, Tensor) or read.dim() != 2 or read.is_floating_point() or rows % read.shape[0]:
+        return [[]] * rows
+    read = read.repeat_interleave(rows // read.shape[0], dim=0)
+    return _without_padding(read, call.model_kwargs.get("attention_mask"))
+
+
+def _without_padding(ids: Tensor, mask: Any) -> list[list[int]]:
+    if not isinstance(mask, Tensor) or mask.shape != ids.shape:
+        return ids.tolist()
+    return [row[kept].tolist() for row, kept in zip(ids, mask.to(ids.device) != 0, strict=True)]
 
 
 def _token_ids(model: Any, name: str, text: Any) -> list[int]:

@@ -1,35 +1,52 @@
 """Checks of a model and of token ids: is the block forward exact, are the ids the model's."""
 
+import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCache
 
+from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_cache import decoder_cache, rollback_for
+from lookahead.plugins.hf_known import EXACT
 from lookahead.plugins.hf_state import state_of
 
 # Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24).
-_WRONG_BLOCK_FORWARD = frozenset({"mamba", "falcon_mamba", "jamba", "recurrent_gemma", "zamba"})
+_INEXACT = frozenset({"mamba", "falcon_mamba", "jamba", "recurrent_gemma", "zamba"})
+# With a static cache they look up what a token may see by the size of the cache, not by its place in the text.
+_INEXACT_WHEN_STATIC = frozenset({"gpt_neo", "led"})
 
 
-def recurrent_reason(model: Any) -> str | None:
-    """Return why a recurrent model's block forward can't be trusted, or None when it equals token by token.
+def block_forward_reason(model: Any, call: Call) -> str | None:
+    """Return why the model's reading of several tokens at once can't be trusted, or None when it can.
 
-    The answer is measured once per model and dtype.
+    Known architectures are; of others, and of recurrent layers, whose kernels differ between machines, it is measured
+    once per model, dtype and kind of cache.
     """
-    checked = state_of(model).checked
-    if model.dtype not in checked:
-        checked[model.dtype] = _measure_block_forward(model)
-    return checked[model.dtype]
-
-
-def _measure_block_forward(model: Any) -> str | None:
-    kind = model.config.model_type
-    if kind in _WRONG_BLOCK_FORWARD:
+    kind, cache = model.config.model_type, decoder_cache(call.model_kwargs["cache"])
+    static = isinstance(cache, StaticCache)
+    if kind in _INEXACT or (static and kind in _INEXACT_WHEN_STATIC):
         return f"the multi-token forward of {kind} models is not exact in transformers"
-    error = block_forward_error(model)
-    if error > block_forward_tolerance(model.dtype):
-        return f"the multi-token forward of this {kind} model is not exact (relative error {error:.1e})"
-    return None
+    if kind in EXACT and not any(hasattr(layer, "recurrent_states") for layer in cache.layers):
+        return None
+    checked = state_of(model).checked
+    if (model.dtype, static) not in checked:
+        checked[model.dtype, static] = _measured(model, call, static)
+    return checked[model.dtype, static]
+
+
+def _measured(model: Any, call: Call, static: bool) -> str | None:
+    """Measure; a model that can't be measured like this can't be trusted either."""
+    kind = model.config.model_type
+    read = {name: call.model_kwargs.get(name) for name in ("encoder_outputs", "attention_mask")}
+    try:
+        error = block_forward_error(model, read if model.config.is_encoder_decoder else {}, static)
+    except Exception as failure:
+        return f"the multi-token forward of this {kind} model could not be checked ({type(failure).__name__})"
+    if error <= block_forward_tolerance(model.dtype):
+        return None
+    return f"the multi-token forward of this {kind} model is not exact (relative error {error:.1e})"
 
 
 def block_forward_tolerance(dtype: torch.dtype) -> float:
@@ -38,26 +55,61 @@ def block_forward_tolerance(dtype: torch.dtype) -> float:
 
 
 @torch.no_grad()
-def block_forward_error(model: Any, prefix: int = 6, block: int = 6) -> float:
-    """Return the relative difference of logits between a cached block forward and token-by-token forwards.
+def block_forward_error(
+    model: Any, inputs: dict[str, Any] | None = None, static: bool = False, prefix: int = 6, block: int = 6
+) -> float:
+    """Return the relative difference of logits between token-by-token forwards and blocks of which tokens are rejected.
 
     Args:
-        model: A causal language model in evaluation mode.
+        model: A language model in evaluation mode.
+        inputs: Further arguments of every forward (what the encoder has read).
+        static: Use a cache of fixed size.
         prefix: Tokens of the prefill before the comparison.
-        block: Tokens compared.
+        block: Tokens compared; in the second reading all but the first are wrong at first, and taken back.
     """
-    vocabulary = model.get_input_embeddings().num_embeddings
-    ids = (torch.arange(prefix + block, device=model.device) * 31 + 7).remainder(vocabulary)[None]
-    states = []
-    for pieces in ([block], [1] * block):
-        cache, rows, start = None, [], 0
-        for piece in [prefix, *pieces]:
-            outputs = model(input_ids=ids[:, start : start + piece], cache=cache, use_cache=True)
-            cache, start = outputs.cache, start + piece
-            rows.append(outputs.logits[0, -piece:])
-        states.append(torch.cat(rows)[prefix:].float())
-    together, single = states
-    return float((together - single).abs().max() / single.abs().max().clamp_min(1e-6))
+    places = torch.arange(prefix + block, device=model.device)[None]
+    ids = (places * 31 + 7).remainder(model.get_input_embeddings().num_embeddings)
+    single = _Reading(model, inputs or {}, static)
+    single.read(ids[:, :prefix])
+    expected = torch.cat([single.read(ids[:, : i + 1]) for i in range(prefix, prefix + block)])
+    reading = _Reading(model, inputs or {}, static)
+    reading.read(ids[:, :prefix])
+    rollback = rollback_for(reading.cache, prefix)
+    rollback.before_draft()
+    wrong = torch.cat([ids[:, : prefix + 1], ids[:, : block - 1]], dim=1)
+    first = reading.read(wrong)[:1]
+    rollback.keep(prefix + block, prefix + 1)
+    again = reading.read(ids, rollback.cached)[1 - block :]
+    difference = (torch.cat([first, again]) - expected).abs().max()
+    return float(difference / expected.abs().max().clamp_min(1e-6))
+
+
+class _Reading:
+    """A model and a cache, fed as ``generate`` feeds them."""
+
+    def __init__(self, model: Any, inputs: dict[str, Any], static: bool) -> None:
+        config = model.config.get_text_config(decoder=True)
+        self.cache: Any = StaticCache(config, max_cache_len=64) if static else DynamicCache(config=config)
+        if model.config.is_encoder_decoder:
+            self.cache = EncoderDecoderCache(self.cache, DynamicCache(config=config))
+        self._model, self._inputs, self._cached = model, inputs, 0
+        # generate gives positions where the model takes them; without them some models count from 0 in each forward
+        self._counted = "position_ids" in inspect.signature(model.forward).parameters
+
+    def read(self, ids: Tensor, cached: int | None = None) -> Tensor:
+        """Read what follows the cached tokens; return its logits, shape ``[tokens read, vocabulary]``."""
+        length = ids.shape[1]
+        width = length - (self._cached if cached is None else cached)
+        kwargs = dict(self._inputs, cache=self.cache, use_cache=True)
+        if self._counted:
+            kwargs["position_ids"] = torch.arange(length, device=ids.device)[None]
+        inputs = self._model.prepare_inputs_for_generation(
+            ids, next_sequence_length=width, is_first_iteration=self._cached == 0, **kwargs
+        )
+        if "logits_to_keep" in inputs:
+            inputs["logits_to_keep"] = width
+        self._cached = length
+        return self._model(**inputs, return_dict=True).logits[0, -width:].float()
 
 
 def check_token_ids(model: Any, name: str, ids: Any) -> None:

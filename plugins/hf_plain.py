@@ -3,13 +3,15 @@
 from typing import Any
 
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.cache_utils import Cache, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
 from transformers.generation import logits_process as lp
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 
 from lookahead.config import LookupConfig
 from lookahead.plugins.hf_arguments import Call
-from lookahead.plugins.hf_check import recurrent_reason
+from lookahead.plugins.hf_cache import decoder_cache
+from lookahead.plugins.hf_check import block_forward_reason
+from lookahead.plugins.hf_target import rescaling_length
 
 # Processors that look at one row alone, so that rows may be processed one by one.
 _BY_ROW = tuple(
@@ -39,8 +41,12 @@ _BY_ROW = tuple(
     )
     if hasattr(lp, name)
 )
-_REALIGNABLE = {DynamicLayer, DynamicSlidingWindowLayer}
+_REALIGNABLE = {DynamicLayer, DynamicSlidingWindowLayer, DummyLayer}
 _BATCH_KWARGS = {"attention_mask", "position_ids", "cache", "use_cache", "logits_to_keep"}
+# Their attention looks at the distance between tokens, so they need no positions when rows move.
+_BY_DISTANCE = frozenset({"bloom", "mpt"})
+# Their cache is longer than the text: it begins with image tokens that have no place there.
+_LONGER_CACHE = frozenset({"git"})
 
 
 def plain_reason(model: Any, call: Call, config: LookupConfig) -> str | None:
@@ -57,8 +63,6 @@ def _call_reason(model: Any, call: Call) -> str | None:
     config = call.generation_config
     if call.input_ids.dim() != 2:
         return "the model does not write plain token sequences"
-    if model.config.is_encoder_decoder:
-        return "encoder-decoder models are not drafted for yet"
     if call.synced_gpus:
         return "synced_gpus keeps several devices in lockstep"
     if config.return_dict_in_generate and (config.output_attentions or config.output_hidden_states):
@@ -74,13 +78,13 @@ def _cache_reason(model: Any, call: Call) -> str | None:
         return f"its cache is no transformers Cache ({type(cache).__name__})"
     if model._valid_auto_compile_criteria(call.model_kwargs, call.generation_config):
         return "a compiled static cache wants one token a step"
-    if any(hasattr(layer, "recurrent_states") for layer in cache.layers):
-        return recurrent_reason(model)
-    return None
+    return block_forward_reason(model, call)
 
 
 def _batch_reason(model: Any, call: Call) -> str | None:
     """Return why the rows of a batch can't advance at different speeds."""
+    if model.config.is_encoder_decoder:
+        return "the rows of an encoder-decoder batch are not realigned"
     cache, mask = call.model_kwargs["cache"], call.model_kwargs.get("attention_mask")
     kinds = {type(layer) for layer in cache.layers}
     processor = next((p for p in call.logits_processor if type(p) not in _BY_ROW), None)
@@ -94,11 +98,18 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return f"{type(processor).__name__} sees all rows of a batch at once"
     if not _stops_by_row(call):
         return "the stopping criteria see all rows of a batch at once"
-    extra = {name for name, value in call.model_kwargs.items() if value is not None} - _BATCH_KWARGS
+    extra = {name for name, value in call.model_kwargs.items() if not _is_empty(value)} - _BATCH_KWARGS
     if extra:
         return f"{', '.join(sorted(extra))} can't be realigned in a batch"
     if isinstance(mask, Tensor) and not _padded_on_the_left(mask):
         return "the batch is not padded on the left"
+    rescaled, longest = rescaling_length(model.config), call.stopping_criteria.max_length
+    if rescaled is not None and (longest is None or longest > rescaled):
+        return f"rotary positions beyond {rescaled} depend on the longest row of a batch"
+    if model.config.model_type in _LONGER_CACHE:
+        return "the cache is longer than the text, so the rows of a batch can't be realigned"
+    if not (model.config.model_type in _BY_DISTANCE or _takes_positions(model, call)):
+        return "the model counts positions in its cache, so the rows of a batch can't be realigned"
     return None
 
 
@@ -106,7 +117,7 @@ def _width_reason(call: Call) -> str | None:
     """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
     if call.input_ids.shape[0] > 1:
         return "fixed_width is for one row: rows that end change a batch's width"
-    if not all(type(layer) in _REALIGNABLE for layer in call.model_kwargs["cache"].layers):
+    if not all(type(layer) in _REALIGNABLE for layer in decoder_cache(call.model_kwargs["cache"]).layers):
         return "fixed_width needs a cache of plain attention layers"
     return None
 
@@ -116,6 +127,17 @@ def _stops_by_row(call: Call) -> bool:
     kinds = {type(criterion) for criterion in call.stopping_criteria}
     pads = EosTokenCriteria in kinds or kinds <= {MaxLengthCriteria}
     return pads and kinds <= {MaxLengthCriteria, EosTokenCriteria, StopStringCriteria}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and all(map(_is_empty, value.values())))
+
+
+def _takes_positions(model: Any, call: Call) -> bool:
+    """Whether the forward that follows the prefill gets a position for each token."""
+    inputs = model.prepare_inputs_for_generation(call.input_ids, next_sequence_length=1, **call.model_kwargs)
+    positions = inputs.get("position_ids")
+    return isinstance(positions, Tensor) and positions.dim() == 2
 
 
 def _padded_on_the_left(mask: Tensor) -> bool:

@@ -1,6 +1,6 @@
 """HFTarget: a transformers model that writes one text, behind the loop's TargetModel protocol."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -41,6 +41,7 @@ class HFTarget:
         self._kwargs = model_kwargs
         self._max_length = max_length
         self._limits = position_limits(model.config)
+        self._prefix = "decoder_" if model.config.is_encoder_decoder else ""
         self._rollback: Rollback
         self._read = 0
         self._step_outputs: Any = None
@@ -59,8 +60,9 @@ class HFTarget:
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
-        length = self._text.length
-        if length - 1 - self._rollback.cached > MAX_REPLAY:
+        length, cached = self._text.length, self._rollback.cached
+        # A model may read its whole text anew when it grows beyond a limit, into a cache that can't be cropped yet.
+        if length - 1 - cached > MAX_REPLAY or any(cached <= limit < length for limit, _ in self._limits):
             return 0
         room = position_room(self._limits, length, self._max_length - length - 1)
         return min(room, self._fixed_width - 1) if self._fixed_width else room
@@ -74,7 +76,7 @@ class HFTarget:
         if len(draft):
             self._rollback.before_draft()
         inputs = self._model.prepare_inputs_for_generation(
-            ids, next_sequence_length=width, **_lengthened(self._kwargs, self._read - self._text.length)
+            ids, next_sequence_length=width, **self._lengthened(self._read - self._text.length)
         )
         behind = self._read - self._text.length + 1
         if "logits_to_keep" in inputs:
@@ -93,7 +95,10 @@ class HFTarget:
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
         outputs, self._step_outputs = self._step_outputs, None
-        self._rollback.keep(self._read, self._text.length - 1)
+        if outputs.cache is self._kwargs["cache"]:
+            self._rollback.keep(self._read, self._text.length - 1)
+        else:  # the model has read the text anew
+            self._rollback = rollback_for(outputs.cache, self._read)
         self._advance(outputs, emitted[0])
 
     def close(self, cache_is_returned: bool) -> None:
@@ -101,9 +106,7 @@ class HFTarget:
         behind = self._text.length - 1 - self._rollback.cached
         if cache_is_returned and behind > 0:
             ids = self._text.input_ids[:, :-1]
-            inputs = self._model.prepare_inputs_for_generation(
-                ids, next_sequence_length=behind, **_lengthened(self._kwargs, -1)
-            )
+            inputs = self._model.prepare_inputs_for_generation(ids, next_sequence_length=behind, **self._lengthened(-1))
             self._model(**inputs, return_dict=True)
         self._rollback.close()
 
@@ -114,55 +117,67 @@ class HFTarget:
 
     def _advance(self, outputs: Any, tokens: int) -> None:
         self._kwargs = self._model._update_model_kwargs_for_generation(
-            outputs, self._kwargs, is_encoder_decoder=False, num_new_tokens=tokens
+            outputs, self._kwargs, is_encoder_decoder=bool(self._prefix), num_new_tokens=tokens
         )
 
-
-def _lengthened(model_kwargs: dict[str, Any], tokens: int) -> dict[str, Any]:
-    """Return the keyword arguments for a text that is ``tokens`` longer (or shorter): mask, positions, token types."""
-    kwargs = dict(model_kwargs)
-    if tokens == 0:
+    def _lengthened(self, tokens: int) -> dict[str, Any]:
+        """Return the keyword arguments for a text that is ``tokens`` longer (or shorter)."""
+        names = {self._prefix + "attention_mask": 1, self._prefix + "position_ids": None}
+        kwargs = dict(self._kwargs)
+        for name, value in (names | {"token_type_ids": None, "mm_token_type_ids": 0}).items():
+            if tokens and isinstance(kwargs.get(name), Tensor):
+                kwargs[name] = _extended(kwargs[name], tokens, value, counted=name.endswith("position_ids"))
         return kwargs
-    for name in ("attention_mask", "position_ids", "token_type_ids", "mm_token_type_ids"):
-        value = kwargs.get(name)
-        if not isinstance(value, Tensor):
-            continue
-        if tokens < 0:
-            kwargs[name] = value[..., :tokens]
-            continue
-        more = value[..., -1:].expand(*value.shape[:-1], tokens)
-        if name == "attention_mask":
-            more = torch.ones_like(more)
-        elif name == "position_ids":
-            more = more + torch.arange(1, tokens + 1, dtype=value.dtype, device=value.device)
-        elif name == "mm_token_type_ids":
-            more = torch.zeros_like(more)
-        kwargs[name] = torch.cat([value, more], dim=-1)
-    return kwargs
+
+
+def _extended(states: Tensor, tokens: int, value: int | None, counted: bool) -> Tensor:
+    """Return per-token numbers with ``tokens`` more of them (or fewer): a value, the last one's, or counted on."""
+    if tokens < 0:
+        return states[..., :tokens]
+    more = states[..., -1:].expand(*states.shape[:-1], tokens)
+    if counted:
+        more = more + torch.arange(1, tokens + 1, dtype=states.dtype, device=states.device)
+    elif value is not None:
+        more = torch.full_like(more, value)
+    return torch.cat([states, more], dim=-1)
+
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_decoder_position_embeddings", "max_seq_len")
 
 
 def position_limits(config: Any) -> list[tuple[int, bool]]:
     """Return the lengths that a draft must not cross, in order, and whether drafts may go on beyond each.
 
-    Learned positions end at ``max_position_embeddings``; rotary ones that rescale with the length of a forward
-    (dynamic, longrope) would see another length in a block than token by token.
+    Learned positions end at the longest text; rotary ones that rescale with the length of a forward (dynamic,
+    longrope) would see another length in a block than token by token.
     """
     text = config.get_text_config(decoder=True)
-    longest = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
-    rope = getattr(text, "rope_parameters", None) or {}
-    layers = [value for value in rope.values() if isinstance(value, dict)] or [rope]
-    limits: dict[int, bool] = {}
-    for layer in layers:
-        kind = layer.get("rope_type", layer.get("type", "default")) if layer else None
-        original = layer.get("original_max_position_embeddings") or getattr(
-            text, "original_max_position_embeddings", None
-        )
-        if kind == "longrope" and original:
-            limits[int(original)] = limits.get(int(original), True)
-        if isinstance(longest, int):
-            passable = kind is not None and kind != "dynamic"
-            limits[longest] = limits.get(longest, True) and passable
+    if hasattr(text, "relative_attention_num_buckets"):
+        return []  # only the distance between two tokens counts
+    kinds = dict(_rotary_kinds(text))
+    limits = {original: True for kind, original in kinds.items() if kind == "longrope" and original}
+    longest = next((size for name in _LENGTHS if isinstance(size := getattr(text, name, None), int)), None)
+    if longest is not None:
+        limits[longest] = limits.get(longest, True) and bool(kinds) and "dynamic" not in kinds
     return sorted(limits.items())
+
+
+def rescaling_length(config: Any) -> int | None:
+    """Return the length from which on rotary positions depend on the longest row of a forward, if there is one."""
+    text = config.get_text_config(decoder=True)
+    kinds = dict(_rotary_kinds(text))
+    limits = [limit for limit, _ in position_limits(config)]
+    return min(limits, default=None) if {"dynamic", "longrope"} & set(kinds) else None
+
+
+def _rotary_kinds(text: Any) -> Iterator[tuple[str, int | None]]:
+    """Yield each kind of rotary positions among the layers, and the length that it was first trained for."""
+    rope = getattr(text, "rope_parameters", None) or {}
+    for layer in [value for value in rope.values() if isinstance(value, dict)] or [rope]:
+        if layer:
+            trained = getattr(text, "original_max_position_embeddings", None)
+            kind = layer.get("rope_type", layer.get("type", "default"))
+            yield kind, layer.get("original_max_position_embeddings") or trained
 
 
 def position_room(limits: Sequence[tuple[int, bool]], length: int, room: int) -> int:
