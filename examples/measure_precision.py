@@ -27,6 +27,7 @@ from lookahead.cli.models import default_model_path
 from lookahead.cli.prompts import edit_prompt
 from lookahead.draft import Draft
 from lookahead.plugins import hf, hf_call
+from lookahead.stats import StepRecord
 
 WIDTHS = (8,)
 
@@ -44,6 +45,9 @@ class AnyDraft:
         """Return up to ``room`` random tokens."""
         length = self.random.randint(0, max(0, min(room, self.width)))
         return Draft(tuple(self.random.randrange(self.vocabulary) for _ in range(length)))
+
+    def observe(self, step: StepRecord) -> None:
+        """Learn nothing here either."""
 
 
 @contextmanager

@@ -15,8 +15,9 @@ class LookupConfig:
 
     Attributes:
         max_draft: Longest draft that is verified in one step, in tokens.
-        draft_per_match: Draft tokens offered per token of the matched suffix, up to ``max_draft``: a long match
-            is a good sign, so it earns a long draft.
+        draft_per_match: 0 lets measured cost and learned survival decide how many tokens pay, in every step. Any other
+            number drafts that many tokens per token of the matched suffix, up to ``max_draft``: a fixed rule, which
+            looks at no clock.
         min_match: Shortest match that is drafted from, in tokens.
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
             It need not be part of the prompt.
@@ -34,15 +35,15 @@ class LookupConfig:
         16
     """
 
-    max_draft: int = 32
-    draft_per_match: int = 4
+    max_draft: int = 64
+    draft_per_match: int = 0
     min_match: int = 1
     prediction: Text | None = None
     references: tuple[Text, ...] = ()
     fixed_width: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("max_draft", 0), ("draft_per_match", 1), ("min_match", 1), ("fixed_width", 0)):
+        for name, least in (("max_draft", 0), ("draft_per_match", 0), ("min_match", 1), ("fixed_width", 0)):
             _check_integer(name, getattr(self, name), least)
         if self.prediction is not None:
             _check_text("prediction", self.prediction)

@@ -50,6 +50,9 @@ class Proposer(Protocol):
     def propose(self, room: int) -> Draft:
         """Return a draft of at most ``room`` tokens."""
 
+    def observe(self, step: StepRecord) -> None:
+        """Learn what a step cost."""
+
 
 def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, stats: DecodingStats) -> None:
     """Generate until every row has ended, one forward pass a step, emitting what plain decoding would emit.
@@ -71,19 +74,19 @@ def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, s
         verified = perf_counter()
         for row, tokens in zip(rows, emitted, strict=True):
             proposers[row].extend(tokens)
-        stats.record(
-            StepRecord(
-                rows=len(rows),
-                draft_tokens=sum(map(len, drafts)),
-                accepted_tokens=sum(map(accepted, drafts, emitted)),
-                emitted_tokens=sum(map(len, emitted)),
-                width=width,
-                source=drafts[0].source,
-                match_length=drafts[0].match_length,
-                propose_s=proposed - started + perf_counter() - verified,
-                forward_s=verified - proposed,
-            )
+        step = StepRecord(
+            rows=len(rows),
+            draft_tokens=sum(map(len, drafts)),
+            accepted_tokens=sum(map(accepted, drafts, emitted)),
+            emitted_tokens=sum(map(len, emitted)),
+            width=width,
+            source=drafts[0].source,
+            match_length=drafts[0].match_length,
+            propose_s=proposed - started + perf_counter() - verified,
+            forward_s=verified - proposed,
         )
+        proposers[rows[0]].observe(step)
+        stats.record(step)
 
 
 def _emit(row: int, draft: Draft, choose: Callable[[int], int], output: Output) -> list[int]:

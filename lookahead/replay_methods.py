@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
 from lookahead.oracles import CopyOracle, LengthOracle
+from lookahead.pacing import Pacing
 from lookahead.proposer import LookupProposer
 from lookahead.replay import Recording, ReplayFigures, ReplayMethod, replay
 from lookahead.rules import LinearRule, NgramRule
@@ -37,11 +38,13 @@ class LookupMethod:
 
     def __init__(self, config: LookupConfig) -> None:
         self._config = config
+        self._pacing = Pacing()
 
     def begin(self, recording: Recording) -> None:
         """Index what precedes the output."""
         texts = [*recording.references, *([] if recording.prediction is None else [recording.prediction])]
-        self._proposer = LookupProposer(self._config, [text.tolist() for text in texts])
+        self._step: tuple[int, float] | None = None
+        self._proposer = LookupProposer(self._config, [text.tolist() for text in texts], pacing=self._pacing)
         self._proposer.extend(recording.prompt.tolist())
 
     def propose(self, room: int) -> Sequence[int]:
@@ -49,10 +52,13 @@ class LookupMethod:
         return self._proposer.propose(room).tokens
 
     def observe(self, width: int, seconds: float) -> None:
-        """Note what the step cost."""
+        """Note what the step cost; what it emitted is told next."""
+        self._step = width, seconds
 
     def extend(self, tokens: list[int]) -> None:
         """Append emitted tokens."""
+        if self._step is not None:
+            self._pacing.observe(*self._step, len(tokens))
         self._proposer.extend(tokens)
 
 

@@ -99,6 +99,7 @@ def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupPropo
                 documents=[*documents, encoder_text],
                 stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
                 banned_tokens=multimodal_token_ids(model.config),
+                pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
             ),
             prompt,
         )

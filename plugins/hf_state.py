@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lookahead.config import LookupConfig
+from lookahead.pacing import Pacing
 from lookahead.stats import DecodingStats
 
 logger = logging.getLogger("lookahead")
@@ -15,7 +16,7 @@ _ATTRIBUTE = "_lookup_state"
 
 @dataclass
 class ModelState:
-    """Defaults and tokenizer of one model, what was logged about it, and the statistics of its calls.
+    """Defaults and tokenizer of one model, what its calls have taught, and their statistics.
 
     Statistics are kept per thread, so that two generations at once do not mix.
     """
@@ -24,6 +25,7 @@ class ModelState:
     tokenizer: Any = None
     logged: set[str] = field(default_factory=set)
     checked: dict[Any, str | None] = field(default_factory=dict)
+    pacings: dict[Any, Pacing] = field(default_factory=dict)
     by_thread: "WeakKeyDictionary[threading.Thread, DecodingStats]" = field(default_factory=WeakKeyDictionary)
     latest: DecodingStats = field(default_factory=DecodingStats)
 
@@ -35,6 +37,10 @@ class ModelState:
     def stats(self) -> DecodingStats:
         """Return the statistics of this thread's last call, else of the last one in any thread."""
         return self.by_thread.get(threading.current_thread(), self.latest)
+
+    def pacing(self, model: Any, rows: int) -> Pacing:
+        """Return what is known of costs and drafts at this model's precision, device and batch size."""
+        return self.pacings.setdefault((model.dtype, model.device, rows), Pacing())
 
     def log_plain(self, model: Any, reason: str) -> None:
         """Say once per model and reason that a call was decoded plainly."""

@@ -7,7 +7,7 @@ import torch
 
 from lookahead.decoding import decode
 from lookahead.draft import Draft
-from lookahead.stats import DecodingStats
+from lookahead.stats import DecodingStats, StepRecord
 
 TEXT = (5, 6, 7, 8, 9, 5, 6, 7, 8, 9)
 
@@ -49,13 +49,16 @@ class Output:
 
 class Drafts:
     def __init__(self, *drafts: Sequence[int]) -> None:
-        self.drafts, self.seen = list(drafts), []
+        self.drafts, self.seen, self.steps = list(drafts), [], []
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.seen.extend(tokens)
 
     def propose(self, room: int) -> Draft:
         return Draft(tuple(self.drafts.pop(0))) if self.drafts else Draft()
+
+    def observe(self, step: StepRecord) -> None:
+        self.steps.append(step)
 
 
 def run(length: int, *drafts: Sequence[int]) -> tuple[Output, Model, Drafts, DecodingStats]:
@@ -72,6 +75,7 @@ def test_the_text_does_not_depend_on_the_drafts(drafts) -> None:
     assert tuple(output.text) == TEXT
     assert proposer.seen == output.text[1:]
     assert sum(model.kept) == 9 == stats.generated_tokens - 1
+    assert proposer.steps == stats.records
 
 
 def test_a_step_emits_the_accepted_tokens_and_one_of_the_targets_own() -> None:

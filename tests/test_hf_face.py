@@ -13,10 +13,12 @@ from tiny import VOCABULARY, llama, prompt
 from lookahead import LookupConfig
 from lookahead.plugins import hf
 
+FIXED = {"draft_per_match": 4}  # a rule that looks at no clock, so that every run drafts the same
+
 
 @pytest.fixture
 def model() -> Any:
-    return hf.enable(llama())
+    return hf.enable(llama(), lookup=FIXED)
 
 
 def generate(model: Any, **options: Any) -> torch.Tensor:
@@ -79,7 +81,7 @@ def test_options_arrive_by_every_road(model, lookup) -> None:
         assert max(record.draft_tokens for record in hf.stats(model).records) <= 2
     hf.enable(model, lookup=lookup)
     assert longest() <= 2
-    assert longest(lookup={}) > 2
+    assert longest(lookup=FIXED) > 2
 
 
 def test_lookup_false_is_plain_for_this_call_and_as_default(model) -> None:
@@ -89,7 +91,7 @@ def test_lookup_false_is_plain_for_this_call_and_as_default(model) -> None:
     hf.enable(model, lookup=False)
     generate(model)
     assert hf.stats(model).draft_tokens == 0
-    generate(model, lookup=True)
+    generate(model, lookup=FIXED)
     assert hf.stats(model).draft_tokens > 0
 
 
@@ -139,6 +141,7 @@ def test_two_threads_on_one_model_do_not_mix(model) -> None:
         ({"max_draft": True}, TypeError, "max_draft must be an integer"),
         ({"min_match": 0}, ValueError, "min_match must be at least 1"),
         ({"draft_per_match": "4"}, TypeError, "draft_per_match must be an integer"),
+        ({"fixed_width": -1}, ValueError, "fixed_width must be at least 0"),
         ({"references": "text"}, TypeError, "wrap a single text in a list"),
         ({"references": [[1, "a"]]}, TypeError, r"references\[0\] must be text or a list of token ids"),
         ({"prediction": 5}, TypeError, "prediction must be text or a list of token ids"),
@@ -182,3 +185,13 @@ def test_the_lookup_option_of_a_model_that_is_not_enabled_is_an_error() -> None:
 def test_options_survive_json() -> None:
     config = LookupConfig(max_draft=7, prediction=[1, 2], references=["a", [3]])
     assert LookupConfig.parse(config.as_dict()) == config
+
+
+def test_what_one_call_teaches_the_next_one_knows(model) -> None:
+    generate(model, lookup=True)
+    pacing = model._lookup_state.pacing(model, 1)
+    rate = pacing.cost.rate
+    assert rate > 0
+    generate(model, lookup=True)
+    assert model._lookup_state.pacing(model, 1) is pacing
+    assert pacing.cost.rate != rate

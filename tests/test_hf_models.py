@@ -202,7 +202,7 @@ def test_a_fixed_width_pads_every_step_and_changes_nothing(models, name) -> None
         lambda _, __, kwargs: widths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
     )
     try:
-        assert torch.equal(generate(model, ids, {"fixed_width": 6}), plain)
+        assert torch.equal(generate(model, ids, {"fixed_width": 6, "draft_per_match": 4}), plain)
     finally:
         handle.remove()
     assert widths[0] == ids.shape[1]
@@ -220,4 +220,6 @@ def test_a_fixed_width_ends_where_learned_positions_end() -> None:
 @pytest.mark.parametrize("name", ["falcon_h1", "mamba2", "lfm2"])
 def test_a_fixed_width_decodes_states_plainly(models, name) -> None:
     ids = prompt()
-    assert torch.equal(generate(models[name], ids, {"fixed_width": 6}), generate(models[name], ids, False))
+    assert torch.equal(
+        generate(models[name], ids, {"fixed_width": 6, "draft_per_match": 4}), generate(models[name], ids, False)
+    )

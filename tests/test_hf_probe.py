@@ -9,10 +9,10 @@ from lookahead.plugins.hf_probe import LookupProbe
 
 
 def test_the_probe_counts_what_lookup_does() -> None:
-    model, probe = llama(), LookupProbe()
+    model, probe = llama(), LookupProbe({"draft_per_match": 4})
     plain = model.generate(prompt(), max_new_tokens=60)
     assert torch.equal(model.generate(prompt(), max_new_tokens=60, logits_processor=[probe]), plain)
-    hf.enable(model).generate(prompt(), max_new_tokens=60)
+    hf.enable(model).generate(prompt(), max_new_tokens=60, lookup={"draft_per_match": 4})
     real = hf.stats(model)
     assert probe.stats.accepted_tokens == pytest.approx(real.accepted_tokens, abs=real.records[-1].accepted_tokens + 1)
     assert probe.stats.steps == pytest.approx(real.steps, abs=1)
@@ -24,7 +24,7 @@ def test_scores_are_handed_back_untouched() -> None:
 
 
 def test_steps_are_those_of_the_drafts() -> None:
-    probe, scores = LookupProbe({"max_draft": 2}), torch.zeros(1, 9)
+    probe, scores = LookupProbe({"max_draft": 2, "draft_per_match": 4}), torch.zeros(1, 9)
     text = [1, 2, 3, 4, 1]
     for token in (2, 3, 4, 1, 2, 8, 1):
         probe(torch.tensor([text]), scores)

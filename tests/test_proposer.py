@@ -1,4 +1,4 @@
-"""A draft is the text that followed the longest match, as long as the match earns and the room allows."""
+"""A draft is the text that followed the longest match, as long as it pays and the room allows."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from lookahead.draft import EMPTY
 def proposer(
     tokens: list[int], documents: tuple = (), stop: tuple = (), banned: tuple = (), **options: int
 ) -> LookupProposer:
-    made = LookupProposer(LookupConfig(**options), documents, stop, banned)
+    made = LookupProposer(LookupConfig(**{"draft_per_match": 4, **options}), documents, stop, banned)
     made.extend(tokens)
     return made
 

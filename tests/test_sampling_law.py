@@ -19,7 +19,7 @@ from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengt
 from lookahead import decoding
 from lookahead.draft import Draft
 from lookahead.plugins.hf_output import HFOutput
-from lookahead.stats import DecodingStats
+from lookahead.stats import DecodingStats, StepRecord
 from lookahead.verifier import accept, confirm
 
 VOCABULARY, LENGTH, END, SAMPLES = 4, 4, 3, 6000
@@ -89,6 +89,9 @@ class Adversary:
             ranked = probabilities((*self.text, *tokens)).argsort().tolist()
             tokens.append(ranked[-1] if (sum(self.text) + depth) % 2 else ranked[-2])
         return Draft(tuple(tokens))
+
+    def observe(self, step: StepRecord) -> None:
+        pass
 
 
 def sample_text() -> tuple[int, ...]:

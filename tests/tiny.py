@@ -6,6 +6,7 @@ import torch
 import transformers
 
 from lookahead.draft import EMPTY, Draft
+from lookahead.stats import StepRecord
 
 VOCABULARY = 64
 COMMON = {
@@ -131,6 +132,9 @@ class Scripted:
             tokens[self.wrong_at] = (tokens[self.wrong_at] + 1) % VOCABULARY
         return Draft(tuple(tokens)) if tokens else EMPTY
 
+    def observe(self, step: StepRecord) -> None:
+        pass
+
 
 class Random:
     """A proposer that drafts anything, of any length."""
@@ -145,3 +149,6 @@ class Random:
         length = min(room, int(torch.randint(0, 9, (1,), generator=self.generator)))
         tokens = torch.randint(0, VOCABULARY, (length,), generator=self.generator)
         return Draft(tuple(tokens.tolist())) if length else EMPTY
+
+    def observe(self, step: StepRecord) -> None:
+        pass
