@@ -84,7 +84,8 @@ class LookupGenerationMixin:
             streamer,
             model_kwargs,
         )
-        return run(self, call, _wanted(self, generation_config))
+        assists = getattr(generation_config, "is_assistant", False)  # a short draft for another model, each time anew
+        return run(self, call, None if assists else _wanted(self, generation_config))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.

@@ -14,7 +14,7 @@ from lookahead.plugins.hf_check import block_forward_reason
 from lookahead.plugins.hf_target import rescaling_length
 
 # Processors that look at one row alone, so that rows may be processed one by one.
-_BY_ROW = tuple(
+BY_ROW = tuple(
     getattr(lp, name)
     for name in (
         "EpsilonLogitsWarper",
@@ -87,7 +87,7 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return "the rows of an encoder-decoder batch are not realigned"
     cache, mask = call.model_kwargs["cache"], call.model_kwargs.get("attention_mask")
     kinds = {type(layer) for layer in cache.layers}
-    processor = next((p for p in call.logits_processor if type(p) not in _BY_ROW), None)
+    processor = next((p for p in call.logits_processor if type(p) not in BY_ROW), None)
     if not kinds <= _REALIGNABLE or getattr(cache, "offloading", False):
         return f"the rows of a batch can't be realigned in {', '.join(sorted(kind.__name__ for kind in kinds))}"
     if "flash" in str(getattr(model.config, "_attn_implementation", "")):
