@@ -17,7 +17,7 @@ from lookahead.cli.models import default_model_path
 from lookahead.cli.prompts import edit_prompt
 from lookahead.plugins import hf
 
-NEW = 64
+NEW = 48
 DEFAULT = (5, 12)
 PROMPTS = [pytest.param(i, marks=[] if i in DEFAULT else pytest.mark.slow) for i in range(len(EDITS))]
 MODES = {"greedy": {"do_sample": False}, "sampled": {"do_sample": True, "temperature": 0.8, "top_p": 0.95}}
