@@ -55,9 +55,9 @@ class HFBatchTarget:
         self._cached = ids.shape[1]
         self._text = [ids.shape[1]] * len(ids) if mask is None else mask.sum(dim=1).tolist()
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
-        self._kwargs["cache"] = outputs.cache
+        self._kwargs["cache"] = outputs.get("cache", self.cache)
         self._takes_positions = self._kwargs.pop("position_ids", None) is not None
-        self._rollback = CropRollback(outputs.cache, self._cached)
+        self._rollback = CropRollback(self.cache, self._cached)
         return list(outputs.logits[:, -1:].clone())
 
     def room(self, row: int) -> int:

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from torch import Tensor
-from transformers.cache_utils import Cache, EncoderDecoderCache, StaticLayer
+from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache, StaticLayer
 
 MAX_REPLAY = 32
 """Tokens waiting to be read again from which on a step drafts nothing, so that the backlog stays bounded."""
+
+UNLIMITED = 1 << 30
 
 
 class Rollback(Protocol):
@@ -20,6 +22,9 @@ class Rollback(Protocol):
 
     cached: int
     """Leading tokens of the text that the cache holds."""
+
+    def widest(self) -> int:
+        """Return how many tokens the coming forward may read so that the cache treats them as one by one."""
 
     def before_draft(self) -> None:
         """Get ready to take back the tokens of the coming forward."""
@@ -39,6 +44,10 @@ class CropRollback:
         self.cache = cache
         self._recorded = [getattr(layer, "record_past", None) for layer in cache.layers]
         cache.activate_past_recording()
+
+    def widest(self) -> int:
+        """Any width is treated alike."""
+        return UNLIMITED
 
     def before_draft(self) -> None:
         """Nothing to do: positions are kept until :meth:`keep` crops them."""
@@ -62,6 +71,10 @@ class SnapshotRollback:
         self.cached = cached
         self._cache = cache
         self._restore: list[Callable[[], None]] = []
+
+    def widest(self) -> int:
+        """Return the tokens until a quantized layer packs what it has gathered: a block must not reach beyond."""
+        return min((_unpacked_room(layer) for layer in self._cache.layers), default=UNLIMITED)
 
     def before_draft(self) -> None:
         """Hold every layer's state."""
@@ -92,9 +105,28 @@ def _is_known(layer: Any) -> bool:
     return type(layer).__module__ == StaticLayer.__module__
 
 
+def _unpacked_room(layer: Any) -> int:
+    size = getattr(layer, "residual_length", None)
+    if size is None:
+        return UNLIMITED
+    return size - (layer.keys.shape[-2] if layer.is_initialized and layer.keys.dim() == 4 else 0)
+
+
 def decoder_cache(cache: Any) -> Any:
     """Return the cache that grows with the text: of an encoder-decoder model the self-attention part."""
     return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+
+
+def cached_tokens(cache: Any) -> int:
+    """Return how many tokens a cache holds, 0 when only a state tells of them."""
+    layers = decoder_cache(cache)
+    return int(layers.get_seq_length()) if any(isinstance(layer, CacheLayerMixin) for layer in layers.layers) else 0
+
+
+def fixed_sizes(cache: Any) -> set[int]:
+    """Return the lengths at which layers of fixed size are full."""
+    static = [layer for layer in decoder_cache(cache).layers if isinstance(layer, StaticLayer)]
+    return {layer.max_cache_len for layer in static if not layer.is_sliding}
 
 
 def _snapshot(layer: Any) -> Callable[[], None]:

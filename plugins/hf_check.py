@@ -12,8 +12,9 @@ from lookahead.plugins.hf_cache import decoder_cache, rollback_for
 from lookahead.plugins.hf_known import EXACT
 from lookahead.plugins.hf_state import state_of
 
-# Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24).
-_INEXACT = frozenset({"mamba", "falcon_mamba", "jamba", "recurrent_gemma", "zamba"})
+# Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24): recurrent layers
+# that forget the cached state, and (moshi) a window that is the cache's but not the attention mask's.
+_INEXACT = frozenset({"mamba", "falcon_mamba", "jamba", "moshi", "recurrent_gemma", "zamba"})
 # With a static cache they look up what a token may see by the size of the cache, not by its place in the text.
 _INEXACT_WHEN_STATIC = frozenset({"gpt_neo", "led"})
 

@@ -74,7 +74,7 @@ def _cache_reason(model: Any, call: Call) -> str | None:
     if not call.model_kwargs.get("use_cache", True):
         return "use_cache is off"
     cache = call.model_kwargs.get("cache")
-    if not isinstance(cache, Cache):
+    if not isinstance(cache, Cache) or type(decoder_cache(cache)).__module__ != Cache.__module__:
         return f"its cache is no transformers Cache ({type(cache).__name__})"
     if model._valid_auto_compile_criteria(call.model_kwargs, call.generation_config):
         return "a compiled static cache wants one token a step"
@@ -108,7 +108,17 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return f"rotary positions beyond {rescaled} depend on the longest row of a batch"
     if model.config.model_type in _LONGER_CACHE:
         return "the cache is longer than the text, so the rows of a batch can't be realigned"
-    if not (model.config.model_type in _BY_DISTANCE or _takes_positions(model, call)):
+    return _inputs_reason(model, call)
+
+
+def _inputs_reason(model: Any, call: Call) -> str | None:
+    """Return why what a forward after the prefill is given does not let rows move."""
+    inputs = model.prepare_inputs_for_generation(call.input_ids, next_sequence_length=1, **call.model_kwargs)
+    read, positions = inputs.get("input_ids"), inputs.get("position_ids")
+    if inputs.get("cache") is None or read is None or read.shape[1] != 1:
+        return "the model reads its whole text in every forward"
+    counted = isinstance(positions, Tensor) and positions.dim() == 2
+    if not counted and model.config.model_type not in _BY_DISTANCE:
         return "the model counts positions in its cache, so the rows of a batch can't be realigned"
     return None
 
@@ -131,13 +141,6 @@ def _stops_by_row(call: Call) -> bool:
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and all(map(_is_empty, value.values())))
-
-
-def _takes_positions(model: Any, call: Call) -> bool:
-    """Whether the forward that follows the prefill gets a position for each token."""
-    inputs = model.prepare_inputs_for_generation(call.input_ids, next_sequence_length=1, **call.model_kwargs)
-    positions = inputs.get("position_ids")
-    return isinstance(positions, Tensor) and positions.dim() == 2
 
 
 def _padded_on_the_left(mask: Tensor) -> bool:

@@ -9,7 +9,7 @@ from transformers.cache_utils import Cache
 from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
-from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, rollback_for
+from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
 
 
@@ -43,6 +43,7 @@ class HFTarget:
         self._limits = position_limits(model.config)
         self._prefix = "decoder_" if model.config.is_encoder_decoder else ""
         self._rollback: Rollback
+        self._past = 0  # tokens that the cache holds before the text
         self._read = 0
         self._step_outputs: Any = None
 
@@ -55,16 +56,20 @@ class HFTarget:
             is_first_iteration=not self._config.is_assistant,
         )
         self._advance(outputs, 1)
-        self._rollback = rollback_for(self._kwargs["cache"], self._text.length)
+        self._rollback = rollback_for(self.cache, self._text.length)
+        self._past = max(0, cached_tokens(self.cache) - self._text.length)
+        self._limits = sorted([*self._limits, *((size, False) for size in fixed_sizes(self.cache))])
         return [outputs.logits[:, -1].clone()]
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
-        length, cached = self._text.length, self._rollback.cached
+        length, unread = self._text.length, self._text.length - self._rollback.cached
+        place = self._past + length
         # A model may read its whole text anew when it grows beyond a limit, into a cache that can't be cropped yet.
-        if length - 1 - cached > MAX_REPLAY or any(cached <= limit < length for limit, _ in self._limits):
+        if unread - 1 > MAX_REPLAY or any(place - unread <= limit < place for limit, _ in self._limits):
             return 0
-        room = position_room(self._limits, length, self._max_length - length - 1)
+        room = position_room(self._limits, place, self._max_length - length - 1)
+        room = min(room, self._rollback.widest() - unread)
         return min(room, self._fixed_width - 1) if self._fixed_width else room
 
     def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[Tensor], int]:
@@ -88,17 +93,17 @@ class HFTarget:
         """Return tokens that fill the step up to the fixed width, as far as there are positions for them."""
         if len(draft) + 1 >= self._fixed_width:
             return ()
-        length = self._text.length
-        room = position_room(self._limits, length, self._fixed_width - 1)
+        room = position_room(self._limits, self._past + self._text.length, self._fixed_width - 1)
         return (int(self._text.input_ids[0, -1]),) * (room - len(draft))
 
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
         outputs, self._step_outputs = self._step_outputs, None
-        if outputs.cache is self._kwargs["cache"]:
+        cache = outputs.get("cache", self.cache)
+        if cache is self.cache:
             self._rollback.keep(self._read, self._text.length - 1)
         else:  # the model has read the text anew
-            self._rollback = rollback_for(outputs.cache, self._read)
+            self._rollback = rollback_for(cache, self._read)
         self._advance(outputs, emitted[0])
 
     def close(self, cache_is_returned: bool) -> None:
