@@ -105,12 +105,12 @@ def replay(recordings: Iterable[Recording], method: ReplayMethod, curve: CostCur
     """Replay recordings through one method, whose clock shows the costs of ``curve``.
 
     Example:
-        Three tokens copied at once, and one of the target's own:
+        Four tokens drafted, three of them right, and one of the target's own:
 
         >>> recording = Recording(np.array([5, 6, 7, 8], np.int32), np.array([5, 6, 7, 8, 9], np.int32))
         >>> figures = replay([recording], LinearRule(4, 0, max_draft=64), CostCurve.linear(0.1))
         >>> figures.tokens_per_step, round(figures.speedup(CostCurve.linear(0.1)), 2)
-        (4.0, 3.08)
+        (4.0, 2.86)
     """
     figures, seconds = ReplayFigures(), curve.table(_MAX_WIDTH).tolist()
     for recording in recordings:

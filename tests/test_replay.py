@@ -1,0 +1,108 @@
+"""A replay drafts from what is known, pays what the curve says, and its oracles are ceilings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lookahead.cli.main import main
+from lookahead.cost import CostCurve, read_curves
+from lookahead.oracles import CopyOracle
+from lookahead.replay import Recording, replay
+from lookahead.replay_methods import run_method
+from lookahead.rules import LinearRule, NgramRule
+
+FREE = CostCurve.linear(0)
+
+
+def recording(prompt: list[int], output: list[int]) -> Recording:
+    return Recording(np.array(prompt, np.int32), np.array(output, np.int32))
+
+
+def test_a_step_emits_the_accepted_tokens_and_one_of_the_targets_own() -> None:
+    figures = replay([recording([5, 6, 7, 8], [5, 6, 7, 9, 4])], LinearRule(8, 0, 64), FREE)
+    assert (figures.tokens, figures.steps, figures.accepted) == (4, 2, 2)
+
+
+def test_a_speedup_is_plain_time_over_the_time_of_the_widths() -> None:
+    figures = replay([recording([5, 6, 7, 8], [5, 6, 7, 8, 9])], LinearRule(4, 0, 64), FREE)
+    assert figures.widths.nonzero()[0].tolist() == [5]
+    assert figures.speedup(CostCurve.linear(0.1)) == pytest.approx(4 / 1.4)
+
+
+def test_no_draft_runs_over_the_end_of_the_output_or_of_what_is_known() -> None:
+    figures = replay([recording([1, 2, 3, 4, 5, 6], [1, 2, 3])], LinearRule(8, 0, 64), FREE)
+    assert figures.drafted == 2
+    assert replay([recording([], [7, 7, 7])], LinearRule(8, 0, 64), FREE).drafted == 1
+
+
+def test_ngram_rules_take_the_earliest_match_and_linear_rules_the_latest() -> None:
+    item = recording([1, 2, 3, 1, 2, 4], [1, 2, 4, 4])
+    for rule, draft in ((NgramRule(2, 1, 1), [3]), (LinearRule(0, 1, 64), [4])):
+        rule.begin(item)
+        rule.extend([1, 2])
+        assert list(rule.propose(9)) == draft
+
+
+def test_the_oracles_are_ceilings() -> None:
+    item = recording([1, 2, 3, 4, 9, 5, 6, 7], [1, 5, 6, 7, 2, 3, 4])
+    copied = replay([item], CopyOracle(anchored=False, max_draft=64), FREE)
+    anchored = replay([item], CopyOracle(anchored=True, max_draft=64), FREE)
+    assert copied.steps == 2 < anchored.steps
+    assert anchored.steps <= replay([item], LinearRule(8, 0, 64), FREE).steps
+    assert copied.acceptance_rate == anchored.acceptance_rate == 1
+
+
+def test_the_tuned_rule_is_at_least_as_fast_as_each_rule_of_the_sweep() -> None:
+    items = [recording([1, 2, 3, 4, 1, 2, 9], [1, 2, 3, 9, 1, 2, 3, 4])]
+    curves = {"low": CostCurve.linear(0.01), "high": CostCurve.linear(0.5)}
+    best = run_method("linear:best", items, curves, 64)
+    single = run_method("linear:4,2", items, curves, 64)
+    assert all(best.speedup[name] >= single.speedup[name] for name in curves)
+
+
+def test_curves_are_read_by_name_and_notes_are_left_out(tmp_path) -> None:
+    file = tmp_path / "curves.json"
+    file.write_text('{"about": "a note", "cpu": [[1, 2.0], [3, 3.0]]}')
+    (name,) = curves = read_curves(file)
+    assert name == "cpu"
+    assert [curves["cpu"].at(width) for width in (1, 2, 3, 5)] == [2.0, 2.5, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("points", [[[2, 1.0]], [[1, 1.0], [1, 2.0]], [[1, 0.0]], [[1]], []])
+def test_points_that_make_no_curve_are_refused(points) -> None:
+    with pytest.raises(ValueError, match="cost curve"):
+        CostCurve.from_points(points)
+
+
+def test_an_unknown_method_is_named() -> None:
+    with pytest.raises(ValueError, match="'theirs' is unknown"):
+        run_method("theirs", [recording([1], [1, 2])], {"0": FREE}, 64)
+
+
+def test_json_is_one_object_a_line(tmp_path, capsysbinary) -> None:
+    file = tmp_path / "records.jsonl"
+    record = {"prompt_ids": [*range(20)], "output_ids": [*range(5, 15)]}
+    file.write_text(json.dumps(record) + "\n\n" + json.dumps({**record, "output_ids": [1, 2]}) + "\n")
+    assert main(["replay", str(file), "--json", "--cost", "0.1", "--methods", "builtin,linear:4,0,copy"]) == 0
+    lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [line["method"] for line in lines] == ["builtin", "linear:4,0", "copy"]
+    assert {(line["file"], line["items"], line["tokens"]) for line in lines} == {("records.jsonl", 1, 9)}
+    assert all(list(line["speedup"]) == list(line["length_oracle_share"]) == ["0.1"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 1 is no JSON"),
+        ("[]", "line 1 is no JSON object"),
+        ('{"prompt_ids": [1]}', "line 1: output must be text"),
+        ('{"prompt_ids": [1], "output_ids": [-1]}', "line 1: output must be text"),
+        ('{"prompt_ids": [1], "output_ids": [1]}', "holds no output of at least 8 tokens"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named(line, message, tmp_path, capsysbinary) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(line + "\n")
+    assert main(["replay", str(file)]) == 3
+    assert message in capsysbinary.readouterr().err.decode()
