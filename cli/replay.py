@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
     from lookahead.replay import Recording
     from lookahead.replay_methods import Results
 
-_METHODS = ("ours", "builtin", "vllm-ngram", "suffix-decoding", "linear:best", "copy", "anchored", "length")
+_METHODS = ("ours", "builtin", "vllm-ngram", "linear:best", "copy", "anchored", "length")
 _COSTS = "0.003,0.02,0.1"
 _DESCRIPTION = """\
 Replay recorded outputs through our drafting and that of others, with no model: the recording says what the target
 would have said, and a cost curve what each step would have cost. Records are JSON lines with prompt and output as
 text or as token ids (prompt_ids, output_ids), and prediction and references where there are any."""
 _EPILOG = """\
-methods: ours; builtin (transformers' prompt lookup); vllm-ngram; suffix-decoding (where arctic-inference is
-installed); linear:A,B (a draft of A x match length + B); linear:best (the best of ten such rules, chosen on the very
+methods: ours; builtin (transformers' prompt lookup); vllm-ngram;
+linear:A,B (a draft of A x match length + B); linear:best (the best of ten such rules, chosen on the very
 file and cost); and the oracles copy, anchored and length. What a method drafts may depend on the cost: the columns of
 tokens and drafts are those at the first cost, and a speedup is that of a replay at its own cost."""
 
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     """Replay every file and write its figures."""
     console = Console(environment)
     curves = _curves(args)
-    methods = _available(args.methods, console)
+    methods = args.methods
     encode = _encoder(args.tokenizer, console)
     if not args.json:
         console.data(heading(curves))
@@ -133,14 +132,6 @@ def _encoder(tokenizer: Path | None, console: Console) -> Callable[[str], list[i
         return load_tokenizer(tokenizer, console)
 
     return lambda text: load().encode(text, add_special_tokens=False).ids
-
-
-def _available(methods: list[str], console: Console) -> list[str]:
-    """Return the methods that can be replayed here; says which can't."""
-    if "suffix-decoding" not in methods or find_spec("arctic_inference"):
-        return methods
-    console.say("suffix-decoding is not replayed: arctic-inference is not installed")
-    return [name for name in methods if name != "suffix-decoding"]
 
 
 def _methods(text: str) -> list[str]:
