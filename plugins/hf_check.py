@@ -92,7 +92,7 @@ class _Reading:
         config = model.config.get_text_config(decoder=True)
         self.cache: Any = StaticCache(config, max_cache_len=64) if static else DynamicCache(config=config)
         if model.config.is_encoder_decoder:
-            self.cache = EncoderDecoderCache(self.cache, DynamicCache(config=config))
+            self.cache = EncoderDecoderCache(self.cache, DynamicCache())
         self._model, self._inputs, self._cached = model, inputs, 0
         # generate gives positions where the model takes them; without them some models count from 0 in each forward
         self._counted = "position_ids" in inspect.signature(model.forward).parameters

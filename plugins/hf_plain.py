@@ -89,7 +89,8 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     kinds = {type(layer) for layer in cache.layers}
     processor = next((p for p in call.logits_processor if type(p) not in BY_ROW), None)
     if not kinds <= _REALIGNABLE or getattr(cache, "offloading", False):
-        return f"the rows of a batch can't be realigned in {', '.join(sorted(kind.__name__ for kind in kinds))}"
+        names = sorted(kind.__name__ for kind in kinds - _REALIGNABLE) or ["an offloaded cache"]
+        return f"the rows of a batch can't be realigned in {', '.join(names)}"
     if "flash" in str(getattr(model.config, "_attn_implementation", "")):
         return "the rows of a batch are not realigned for flash attention"
     if call.generation_config.return_dict_in_generate or getattr(cache, "_is_user_defined", False):

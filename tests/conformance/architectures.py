@@ -39,7 +39,7 @@ SMALL: dict[str, Any] = {
     **_each("moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size", 16),
     **_each("dense_intermediate_size intermediate_size_mlp expert_ffn_hidden_size ffn_hidden_size", 16),
     **_each("shared_experts_intermediate_size moe_shared_expert_intermediate_size", 16),
-    **_each("num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers", 2),
+    **_each("num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers num_decoder_layers", 2),
     **_each("num_attention_heads n_head n_heads decoder_attention_heads encoder_attention_heads num_heads", 4),
     **_each("swa_num_attention_heads depth", 4),
     **_each("num_key_value_heads swa_num_key_value_heads num_kv_heads", 2),
