@@ -76,7 +76,10 @@ def restore_lines(original: str, edited: str, seen: str | None = None) -> str:
             above = restored[-1].ending if restored else default
             place = old[i1 + k].ending if i1 + k < i2 else above
             text = old[i1 + k].text if tag == "equal" else new[j1 + k].text
-            restored.append(Line(text, place or above))
+            ending = place or above
+            if not text and ending == "\n" and above == "\r" and restored:
+                ending = above  # "\r" and "\n" side by side would read as one newline
+            restored.append(Line(text, ending))
     body = "".join(line.text + line.ending for line in restored[:-1])
     last = restored[-1] if restored else Line("", "")
     return body + last.text + (last.ending if ends_with_newline else "")

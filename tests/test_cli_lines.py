@@ -44,6 +44,8 @@ def test_restored_text_reads_as_the_edit_up_to_the_final_newline(original, edite
         ("a\nb\r\nc\n", "a\nb\nnew\nc\n", "a\nb\r\nnew\r\nc\n"),
         ("a\r\nb\nc\n", "b\nc\n", "b\nc\n"),
         ("one line", "another", "another"),
+        ("\r\x0c\n", "\r\ra", "\r\ra\r"),
+        ("a\rb\n\n", "a\n\n", "a\r\r"),
         ("a\r\n}\r\nb\n}\n", "a\n}\nX\n}\n", "a\r\n}\r\nX\n}\n"),
     ],
 )
