@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, edit, generate, replay
+from lookahead.cli import bench, edit, generate, memory, replay
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("generate", generate, "complete a prompt"),
         ("bench", bench, "measure what lookup decoding gains"),
         ("replay", replay, "replay recorded outputs through our drafting and others'"),
+        ("memory", memory, "make and look after stores of documents to draft from"),
     ):
         command = commands.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
@@ -91,7 +92,8 @@ def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
         return args
     if args.command == "bench":
         return ExitStatus(bench.run(args))
-    return {"edit": edit.run, "generate": generate.run, "replay": replay.run}[args.command](args, environment)
+    runs = {"edit": edit.run, "generate": generate.run, "replay": replay.run, "memory": memory.run}
+    return runs[args.command](args, environment)
 
 
 def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Namespace | ExitStatus:

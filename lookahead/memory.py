@@ -64,7 +64,6 @@ class MemoryStore:
         expiry: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        warm_up()
         self._settings = Settings(tokenizer, budget, expiry)
         self._clock = clock
         self._namespaces: dict[str, tuple[Segment, ...]] = {}
@@ -115,6 +114,7 @@ class MemoryStore:
 
     def reader(self, namespace: str) -> "MemoryReader":
         """Return what looks for matches in a namespace, and nowhere else; it sees all later changes of it."""
+        warm_up()
         return MemoryReader(partial(self._live, checked_name(namespace, "namespace")), self._clock)
 
     def add(self, namespace: str, tokens: Tokens, name: str = "") -> None:
