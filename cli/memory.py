@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 from lookahead.cli.status import live_status
+from lookahead.cli.units import duration, size
 
 if TYPE_CHECKING:
     from lookahead.memory import MemoryStore
 
 _DEFAULT = "default"
-_UNITS = {"": 1, "k": 2**10, "M": 2**20, "G": 2**30}
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DESCRIPTION = """\
 Make a store of documents (texts, repositories, earlier outputs) that generations then draft from, and look after it.
 Documents are in namespaces, which never see each other. A file is a document; its name is its path as it was given."""
@@ -67,11 +65,11 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", type=Path, metavar="PATH", help="folder or tokenizer.json (default: that of the default model)"
     )
     parser.add_argument(
-        "--budget", type=_bytes, metavar="BYTES", help="largest size, such as 500M or 2G: the least useful make room"
+        "--budget", type=size, metavar="BYTES", help="largest size, such as 500M or 2G: the least useful make room"
     )
     parser.add_argument(
         "--expire",
-        type=_seconds,
+        type=duration,
         metavar="TIME",
         help="how long documents stay, such as 12h or 30d (default: always)",
     )
@@ -230,29 +228,3 @@ def _store_errors(store: Path) -> Iterator[None]:
         raise CommandError(f"{store} can't be used: {os_reason(error)}") from None
     except ValueError as error:
         raise CommandError(str(error)) from None
-
-
-def _bytes(text: str) -> int:
-    """Return a size in bytes.
-
-    >>> _bytes("2M")
-    2097152
-    """
-    return int(_amount(text, _UNITS, "size: use bytes, such as 500M or 2G"))
-
-
-def _seconds(text: str) -> float:
-    """Return a time in seconds.
-
-    >>> _seconds("2h")
-    7200.0
-    """
-    return _amount(text, _SECONDS, "time: use seconds, or such as 90m, 12h or 30d")
-
-
-def _amount(text: str, units: dict[str, int], what: str) -> float:
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([a-zA-Z]?)", text)
-    value = float(found[1]) * units.get(found[2], 0) if found else 0.0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
-    return value

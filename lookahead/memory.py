@@ -8,9 +8,6 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lookahead import store_file
 from lookahead.index import Tokens
 from lookahead.memory_documents import (
@@ -24,14 +21,22 @@ from lookahead.memory_documents import (
     tokenizer_identity,
 )
 from lookahead.memory_reader import MemoryMatch, MemoryReader
+from lookahead.merger import Merger
+from lookahead.retention import (
+    Namespaces,
+    Segments,
+    mergeable,
+    size,
+    with_room,
+    without_empty,
+    without_expired,
+    without_names,
+)
 from lookahead.segment import Segment, warm_up
-from lookahead.suffix_array import MAX_POSITIONS
 
 __all__ = ["DocumentInfo", "MemoryMatch", "MemoryReader", "MemoryStore", "NamespaceInfo", "tokenizer_identity"]
 
-_MERGED = 4  # a segment joins those behind it once they have a fourth of its tokens, so that there are few to search
-_SPARE = 8  # an eighth of the budget is freed at once, so that not every addition removes something
-_EARLY = 16  # what has a sixteenth of its life left goes with what has none, so that segments are seldom rewritten
+_MERGED_AT_ONCE = 2**19  # positions that `add` merges by itself, in about 0.1 s; a thread merges what is larger
 
 
 class MemoryStore:
@@ -66,9 +71,10 @@ class MemoryStore:
     ) -> None:
         self._settings = Settings(tokenizer, budget, expiry)
         self._clock = clock
-        self._namespaces: dict[str, tuple[Segment, ...]] = {}
+        self._namespaces: Namespaces = {}  # never changed, but replaced as a whole, so that readers need no lock
         self._files: set[bytes] = set()  # ids of the files that hold what this store held
-        self._lock = threading.RLock()  # for who changes the namespaces; each change replaces a tuple
+        self._lock = threading.RLock()  # for who replaces the namespaces
+        self._merger = Merger(self._lock, lambda namespace: self._namespaces.get(namespace, ()), self._put)
 
     @classmethod
     def load(
@@ -100,6 +106,8 @@ class MemoryStore:
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the store to a file in one step, whole or not at all.
 
+        It waits until the segments are merged, and holds up nobody meanwhile.
+
         Raises:
             FileExistsError: There is a file that this store was neither loaded from nor saved to, or another process
                 has saved to it meanwhile; `overwrite` replaces it.
@@ -108,9 +116,13 @@ class MemoryStore:
         path = Path(path)
         if not overwrite and path.exists() and store_file.file_id(path) not in self._files:
             raise FileExistsError(f"{path} is not the file of this store, or was saved by another process: load it")
-        with self._lock:
-            namespaces = dict(self._namespaces)
-        self._files.add(store_file.write(path, namespaces, self._settings))
+        self._change(lambda namespaces: namespaces)
+        self.settle()
+        self._files.add(store_file.write(path, self._namespaces, self._settings))
+
+    def settle(self) -> None:
+        """Wait until the segments are merged that additions have left to a thread."""
+        self._merger.settle()
 
     def reader(self, namespace: str) -> "MemoryReader":
         """Return what looks for matches in a namespace, and nowhere else; it sees all later changes of it."""
@@ -124,8 +136,8 @@ class MemoryStore:
     def add_all(self, namespace: str, documents: Iterable[tuple[str, Tokens]]) -> None:
         """Add documents; one of the same name in the namespace is replaced.
 
-        Documents are joined to larger parts now and then, so that a query has few to search: on average a token added
-        costs some ten microseconds, but a single call may rewrite a namespace.
+        Documents are merged into larger segments now and then, so that a query has few to search; a token costs some
+        ten microseconds altogether. What takes long is left to a thread.
 
         Args:
             namespace: Whose documents they are.
@@ -139,26 +151,32 @@ class MemoryStore:
         if not texts:
             return
         new = Segment.build(names, texts, self._clock())
-        with self._lock:
-            self._refuse_if_too_large(new.nbytes)
-            self._drop_expired()
-            self._drop_names(namespace, set(names) - {""})
-            self._make_room(new.nbytes)
-            self._namespaces[namespace] = _joined((*self._namespaces.get(namespace, ()), new))
+
+        def added(namespaces: Namespaces) -> Namespaces:
+            left = without_names(namespaces, namespace, set(names) - {""})
+            left = with_room(left, new.nbytes, self._settings.budget)
+            return left | {namespace: _merged_at_once((*left.get(namespace, ()), new))}
+
+        self._change(added)
+        self._merger.want(namespace)
 
     def forget(self, namespace: str, name: str | None = None) -> int:
         """Remove the document of a name, or all of a namespace; returns how many documents that were."""
-        with self._lock:
-            before = self._count(namespace)
-            if name is None:
-                self._namespaces.pop(namespace, None)
-            else:
-                self._drop_names(namespace, {name})
-            return before - self._count(namespace)
+        removed = 0
+
+        def less(namespaces: Namespaces) -> Namespaces:
+            nonlocal removed
+            left = namespaces | {namespace: ()} if name is None else without_names(namespaces, namespace, {name})
+            removed = _count(namespaces.get(namespace, ())) - _count(left.get(namespace, ()))
+            return left
+
+        self._change(less)
+        return removed
 
     def namespaces(self) -> dict[str, NamespaceInfo]:
         """Return what each namespace holds."""
-        return {name: namespace_info(self._live(name)) for name in sorted(self._namespaces)}
+        live = {name: self._live(name) for name in sorted(self._namespaces)}
+        return {name: namespace_info(segments) for name, segments in live.items() if segments}
 
     def documents(self, namespace: str) -> list[DocumentInfo]:
         """Return the documents of a namespace, oldest first."""
@@ -176,9 +194,8 @@ class MemoryStore:
 
     @budget.setter
     def budget(self, budget: int | None) -> None:
-        with self._lock:
-            self._settings = replace(self._settings, budget=budget)
-            self._make_room(0)
+        self._settings = replace(self._settings, budget=budget)
+        self._change(lambda namespaces: with_room(namespaces, 0, budget))
 
     @property
     def expiry(self) -> float | None:
@@ -192,9 +209,9 @@ class MemoryStore:
     @property
     def nbytes(self) -> int:
         """Bytes that all documents take, in memory or on disk."""
-        return sum(segment.nbytes for segments in list(self._namespaces.values()) for segment in segments)
+        return size(self._namespaces)
 
-    def _live(self, namespace: str) -> tuple[Segment, ...]:
+    def _live(self, namespace: str) -> Segments:
         """The segments of a namespace, without documents that have expired; never waits."""
         segments = self._namespaces.get(namespace, ())
         expiry = self._settings.expiry
@@ -205,68 +222,27 @@ class MemoryStore:
             return segments
         if self._lock.acquire(blocking=False):
             try:
-                self._drop_expired()
+                self._change(lambda namespaces: namespaces)
             finally:
                 self._lock.release()
             segments = self._namespaces.get(namespace, ())
         return tuple(segment for segment in segments if segment.oldest > limit)
 
-    def _drop_expired(self) -> None:
-        expiry = self._settings.expiry
-        if expiry is None:
-            return
-        now = self._clock()
-        for name, segments in list(self._namespaces.items()):
-            if any(segment.oldest <= now - expiry for segment in segments):
-                limit = now - expiry + expiry / _EARLY
-                self._keep(name, [segment.documents.added > limit for segment in segments])
+    def _change(self, change: Callable[[Namespaces], Namespaces]) -> None:
+        """Go from what has not expired to what `change` makes of it, in one step."""
+        with self._lock:
+            left = without_expired(self._namespaces, self._clock(), self._settings.expiry)
+            self._namespaces = without_empty(change(left))
 
-    def _drop_names(self, namespace: str, names: set[str]) -> None:
-        if names:
-            segments = self._namespaces.get(namespace, ())
-            kept = [[name not in names for name in segment.documents.names] for segment in segments]
-            self._keep(namespace, [np.array(mask, np.bool_) for mask in kept])
-
-    def _make_room(self, needed: int) -> None:
-        """Remove the least recently useful documents of all namespaces until there is room for as many bytes more."""
-        budget, total = self._settings.budget, self.nbytes + needed
-        if budget is None or total <= budget:
-            return
-        segments = [segment for parts in self._namespaces.values() for segment in parts]
-        sizes = np.concatenate([segment.sizes for segment in segments])
-        order = np.argsort(np.concatenate([segment.documents.useful for segment in segments]), kind="stable")
-        removed = order[: 1 + np.searchsorted(np.cumsum(sizes[order]), total - (budget - budget // _SPARE))]
-        kept = np.ones(len(sizes), np.bool_)
-        kept[removed] = False
-        masks = iter(np.split(kept, np.cumsum([len(segment) for segment in segments])[:-1]))
-        for name, parts in list(self._namespaces.items()):
-            self._keep(name, [next(masks) for _ in parts])
-
-    def _refuse_if_too_large(self, needed: int) -> None:
-        budget = self._settings.budget
-        if budget is not None and needed > budget:
-            raise ValueError(f"documents take {needed} bytes, more than the budget of {budget}: add fewer, or raise it")
-
-    def _keep(self, namespace: str, masks: list[NDArray[np.bool_]]) -> None:
-        """Keep some documents of each segment of a namespace."""
-        segments = self._namespaces.get(namespace, ())
-        kept = [segment.keep(mask) for segment, mask in zip(segments, masks, strict=True)]
-        left = tuple(segment for segment in kept if segment is not None)
-        if left:
-            self._namespaces[namespace] = left
-        else:
-            self._namespaces.pop(namespace, None)
-
-    def _count(self, namespace: str) -> int:
-        return sum(len(segment) for segment in self._namespaces.get(namespace, ()))
+    def _put(self, namespace: str, segments: Segments) -> None:
+        self._namespaces = self._namespaces | {namespace: segments}
 
 
-def _joined(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """The segments, the last ones merged so that each has more than four times the tokens of all behind it."""
-    first, size = len(segments) - 1, len(segments[-1].tokens)
-    while first > 0:
-        larger = len(segments[first - 1].tokens)
-        if larger > _MERGED * size or larger + size > MAX_POSITIONS:
-            break
-        first, size = first - 1, size + larger
-    return segments if first == len(segments) - 1 else (*segments[:first], Segment.merge(segments[first:]))
+def _merged_at_once(segments: Segments) -> Segments:
+    """The segments, with those merged that takes no time to speak of."""
+    found = mergeable(segments, _MERGED_AT_ONCE)
+    return (*segments[: len(segments) - len(found)], Segment.merge(found)) if found else segments
+
+
+def _count(segments: Segments) -> int:
+    return sum(len(segment) for segment in segments)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.memory_documents import Settings
+from lookahead.retention import Namespaces
 from lookahead.segment import Documents, Segment
 
 FORMAT = 1
@@ -37,14 +38,12 @@ _SUFFIX = ".store-tmp"
 _ABANDONED = 3600  # seconds without a write
 _WAY_OUT = "build the store again, or take a copy of it"
 
-Segments = dict[str, tuple[Segment, ...]]
-
 
 class StoreFileError(ValueError):
     """A file is no memory store that can be used: damaged, cut off, or of another format."""
 
 
-def write(path: Path, namespaces: Segments, settings: Settings) -> bytes:
+def write(path: Path, namespaces: Namespaces, settings: Settings) -> bytes:
     """Put a store under a name in one step; returns the id of what was written.
 
     It is complete on disk before it takes the old one's place: whatever ends the process, the old or the new file is
@@ -69,7 +68,7 @@ def write(path: Path, namespaces: Segments, settings: Settings) -> bytes:
     return identity
 
 
-def read(path: Path) -> tuple[Segments, Settings, bytes]:
+def read(path: Path) -> tuple[Namespaces, Settings, bytes]:
     """Map a store into memory; returns its documents, its settings and its id.
 
     Checked before: size, header, directory and all tables of documents; and the tokens and their order up to 128 MiB
@@ -106,7 +105,7 @@ def file_id(path: Path) -> bytes | None:
         return None
 
 
-def _write_sections(file: BinaryIO, namespaces: Segments, settings: Settings) -> bytes:
+def _write_sections(file: BinaryIO, namespaces: Namespaces, settings: Settings) -> bytes:
     file.write(bytes(_HEADER.size))
     places = {
         name: [{key: _write_array(file, part) for key, part in _arrays(segment).items()} for segment in segments]

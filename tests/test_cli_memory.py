@@ -7,8 +7,8 @@ import pytest
 from cli_fakes import run
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from lookahead.cli import memory
-from lookahead.memory import MemoryStore
+from lookahead.cli.units import duration, size
+from lookahead.memory import MemoryStore, tokenizer_identity
 
 
 def save_tokenizer(path, alphabet):
@@ -149,6 +149,14 @@ def test_another_tokenizer_is_refused(place):
     assert "build it again with this tokenizer" in done.stderr
 
 
+def test_the_tokenizer_of_transformers_is_the_one_of_its_file(place):
+    from transformers import PreTrainedTokenizerFast
+
+    build("store", "src")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file="tokenizer.json")
+    assert MemoryStore.load("store").tokenizer == tokenizer_identity(tokenizer.get_vocab())
+
+
 def test_the_budget_holds_from_then_on(place):
     build("store", "src", "--budget", "700")
     assert add("store", "notes.md").status == 0
@@ -227,9 +235,9 @@ def test_progress_is_for_terminals_only(place):
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1), ("1.5k", 1536), ("2G", 2**31)])
 def test_sizes_have_units(text, value):
-    assert memory._bytes(text) == value
+    assert size(text) == value
 
 
 @pytest.mark.parametrize(("text", "value"), [("90", 90), ("1.5m", 90), ("2h", 7200), ("30d", 2_592_000)])
 def test_times_have_units(text, value):
-    assert memory._seconds(text) == value
+    assert duration(text) == value

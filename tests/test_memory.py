@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookahead import memory
 from lookahead.memory import MemoryStore, tokenizer_identity
 from lookahead.memory_reader import MAX_MATCH, NO_MATCH
 from lookahead.segment import Segment
@@ -334,6 +335,7 @@ def test_an_expired_document_is_not_used_while_another_thread_changes_the_store(
         thread.start()
         thread.join(timeout=60)
         assert answers == [NO_MATCH]
+        assert (store.documents("a"), store.namespaces()) == ([], {})
 
 
 def test_readers_do_not_wait_for_who_changes_the_store():
@@ -347,7 +349,9 @@ def test_readers_do_not_wait_for_who_changes_the_store():
         assert answers == [(1, 1, [2, 3])]
 
 
-def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path):
+@pytest.mark.parametrize("at_once", [0, 2**19])
+def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(memory, "_MERGED_AT_ONCE", at_once)
     store = MemoryStore(budget=40_000)
     failures, stop = [], threading.Event()
 
@@ -390,14 +394,93 @@ def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path
     assert len(MemoryStore.load(tmp_path / "a").documents("a")) >= 35
 
 
+def sizes(store, namespace):
+    return [len(segment.tokens) for segment in store._live(namespace)]
+
+
 def test_a_namespace_has_few_segments_however_documents_come():
     store = MemoryStore()
     for number in range(200):
         store.add("a", [number, *range(20)])
-    sizes = [len(segment.tokens) for segment in store._live("a")]
-    assert len(sizes) <= 4
-    assert all(larger > 4 * smaller for larger, smaller in pairwise(sizes))
+    store.settle()
+    assert len(sizes(store, "a")) <= 4
+    assert all(larger > 4 * smaller for larger, smaller in pairwise(sizes(store, "a")))
     assert len(store.documents("a")) == 200
+
+
+@pytest.fixture
+def merged_by_thread(monkeypatch):
+    """Leave every merge to the thread."""
+    monkeypatch.setattr(memory, "_MERGED_AT_ONCE", 0)
+
+
+@pytest.fixture
+def held_merge(merged_by_thread, monkeypatch):
+    """A thread that waits with every merge until it is told to go on."""
+    go_on, original = threading.Event(), Segment.merge
+
+    def merge(segments):
+        assert go_on.wait(timeout=60)
+        return original(segments)
+
+    monkeypatch.setattr(Segment, "merge", merge)
+    return go_on
+
+
+def test_what_a_thread_merges_is_all_there_before_and_after(held_merge):
+    store = MemoryStore()
+    for number in range(6):
+        store.add("a", [number, 1, 2, 3, 40 + number], name=str(number))
+    reader = store.reader("a")
+    match = reader.longest_match([1, 2, 3])
+    assert (match.occurrences, len(sizes(store, "a"))) == (6, 6)
+    reader.mark_useful(match)
+    before = store.documents("a")
+    held_merge.set()
+    store.settle()
+    assert len(sizes(store, "a")) == 1
+    assert store.documents("a") == before
+    assert reader.longest_match([1, 2, 3]).occurrences == 6
+
+
+def test_documents_forgotten_during_a_merge_do_not_come_back(held_merge):
+    store = MemoryStore()
+    for number in range(4):
+        store.add("a", [number, 1, 2, 3], name=str(number))
+        store.add("b", [number, 1, 2, 3], name=str(number))
+    store.forget("a", "1")
+    store.forget("b")
+    store.add("a", [9, 9, 9], name="9")
+    held_merge.set()
+    store.settle()
+    assert sorted(info.name for info in store.documents("a")) == ["0", "2", "3", "9"]
+    assert len(sizes(store, "a")) == 1
+    assert store.namespaces().keys() == {"a"}
+
+
+def test_usefulness_that_was_noted_during_a_merge_is_kept(held_merge):
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    store.add("a", [1, 2, 3], name="x")
+    store.add("a", [4, 5, 6], name="y")
+    clock.now += 5
+    reader = store.reader("a")
+    reader.mark_useful(reader.longest_match([4]))
+    held_merge.set()
+    store.settle()
+    assert [info.useful for info in store.documents("a")] == [1_000.0, 1_005.0]
+
+
+def test_without_memory_to_merge_the_store_stays_as_it_is(merged_by_thread, monkeypatch):
+    def merge(segments):
+        raise MemoryError
+
+    monkeypatch.setattr(Segment, "merge", merge)
+    store = MemoryStore()
+    for number in range(3):
+        store.add("a", [1, 2, number])
+    store.settle()
+    assert store.reader("a").longest_match([1, 2]).occurrences == len(sizes(store, "a")) == 3
 
 
 def test_damaged_arrays_never_make_a_kernel_read_elsewhere():

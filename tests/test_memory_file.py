@@ -105,6 +105,27 @@ def test_what_was_useful_is_saved(path):
     assert document.useful > document.added
 
 
+def test_what_has_expired_is_not_saved(path):
+    now = [1_000.0]
+    store = MemoryStore(expiry=100, clock=lambda: now[0])
+    store.add("a", [1, 2, 3], name="old")
+    now[0] += 60
+    store.add("a", [1, 2, 4], name="new")
+    now[0] += 40
+    store.save(path)
+    now[0] -= 100
+    assert [document.name for document in MemoryStore.load(path, clock=lambda: now[0]).documents("a")] == ["new"]
+
+
+def test_a_loaded_store_goes_on_expiring(path):
+    now = [1_000.0]
+    store = MemoryStore(expiry=100, clock=lambda: now[0])
+    store.add("a", [1, 2, 3])
+    store.save(path)
+    now[0] += 100
+    assert MemoryStore.load(path, clock=lambda: now[0]).reader("a").longest_match([1]).length == 0
+
+
 def test_a_file_takes_at_most_20_bytes_a_token(path):
     store = MemoryStore()
     store.add_all("a", [(f"file {number}", [number] * 100) for number in range(200)])
