@@ -108,7 +108,7 @@ def _take_in(store: "MemoryStore", tokenizer: Any, args: argparse.Namespace, con
         show(f"Indexing {tokens:,} tokens ...")
         store.add_all(args.namespace, documents)
         show("Writing ...")
-        store.save(args.store, overwrite=args.memory_command == "build")
+        store.save(args.store, overwrite=args.memory_command == "build" and args.force)
     seconds = time.monotonic() - started
     _tell(
         console,

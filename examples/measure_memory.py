@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,7 +49,8 @@ def main() -> None:
     if arguments.load:
         tell(loaded(arguments.load))
         return
-    tell({"machine": platform.processor() or platform.machine(), "cpus": os.cpu_count(), "numpy": np.__version__})
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__}
+    tell({"machine": platform.platform(), "cpus": os.cpu_count()} | versions)
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.store or Path(folder, "packages.store")
         build(path, arguments.tokens)
@@ -169,9 +171,9 @@ def queried(store: MemoryStore, texts: Any) -> dict[str, float]:
             break
     p50, p99 = np.percentile(spans, [50, 99]) / 1_000
     c50, c99 = np.percentile(ends, [50, 99]) / 1_000
-    shown = {"queries": len(spans), "match_us_p50": p50, "match_us_p99": p99}
+    shown = {"match_us_p50": p50, "match_us_p99": p99}
     shown |= {"continuation_us_p50": c50, "continuation_us_p99": c99, "match_length_median": np.median(lengths)}
-    return {name: round(float(value), 2) for name, value in shown.items()}
+    return {"queries": len(spans)} | {name: round(float(value), 2) for name, value in shown.items()}
 
 
 def degenerate(count: int) -> None:

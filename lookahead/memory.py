@@ -113,12 +113,10 @@ class MemoryStore:
                 has saved to it meanwhile; `overwrite` replaces it.
             OSError: It can't be written; the old file is as it was.
         """
-        path = Path(path)
-        if not overwrite and path.exists() and store_file.file_id(path) not in self._files:
-            raise FileExistsError(f"{path} is not the file of this store, or was saved by another process: load it")
         self._change(lambda namespaces: namespaces)
         self.settle()
-        self._files.add(store_file.write(path, self._namespaces, self._settings))
+        known = None if overwrite else self._files
+        self._files.add(store_file.write(Path(path), self._namespaces, self._settings, known))
 
     def settle(self) -> None:
         """Wait until the segments are merged that additions have left to a thread."""

@@ -13,7 +13,7 @@ import secrets
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -43,16 +43,24 @@ class StoreFileError(ValueError):
     """A file is no memory store that can be used: damaged, cut off, or of another format."""
 
 
-def write(path: Path, namespaces: Namespaces, settings: Settings) -> bytes:
+def write(path: Path, namespaces: Namespaces, settings: Settings, known: Container[bytes] | None = None) -> bytes:
     """Put a store under a name in one step; returns the id of what was written.
 
     It is complete on disk before it takes the old one's place: whatever ends the process, the old or the new file is
     there. What a killed writer left beside it is removed an hour later.
 
+    Args:
+        path: Where to; a link stays one.
+        namespaces: The documents.
+        settings: What else to keep.
+        known: Ids of files that may be replaced; None for any file, whatever it is.
+
     Raises:
+        FileExistsError: There is a file that may not be replaced.
         OSError: The folder can't be written, or the disk is full; the old file is as it was.
     """
     path = Path(os.path.realpath(path))
+    _refuse_unknown(path, known)
     _remove_abandoned(path)
     temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
     try:
@@ -61,6 +69,7 @@ def write(path: Path, namespaces: Namespaces, settings: Settings) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         _copy_mode(path, temporary)
+        _refuse_unknown(path, known)  # again, for writing took its time
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -96,13 +105,13 @@ def verify(path: Path) -> None:
     _check(path, data, directory, None)
 
 
-def file_id(path: Path) -> bytes | None:
-    """Return the id of the store at a path; None when there is no file."""
-    try:
-        with path.open("rb") as file:
-            return _header(path, file.read(_HEADER.size), path.stat().st_size)[3]
-    except FileNotFoundError:
-        return None
+def _refuse_unknown(path: Path, known: Container[bytes] | None) -> None:
+    if known is None or not path.exists():
+        return
+    with path.open("rb") as file:
+        _, _, _, identity = _header(path, file.read(_HEADER.size), os.fstat(file.fileno()).st_size)
+    if identity not in known:
+        raise FileExistsError(f"{path} is not the file of this store, or was saved by another process: load it")
 
 
 def _write_sections(file: BinaryIO, namespaces: Namespaces, settings: Settings) -> bytes:
@@ -129,7 +138,7 @@ def _sealed(*fields: Any) -> bytes:
 def _arrays(segment: Segment) -> dict[str, NDArray[Any]]:
     """The parts of a segment by name; the times are copied, for readers change them meanwhile."""
     known = segment.documents
-    names = np.frombuffer("\0".join(known.names).encode("utf-8", "surrogatepass"), np.uint8)
+    names = np.frombuffer("".join(f"{name}\0" for name in known.names).encode("utf-8", "surrogatepass"), np.uint8)
     parts = {"tokens": segment.tokens, "order": segment.order, "starts": known.starts, "added": known.added}
     parts |= {"useful": known.useful.copy(), "names": names}
     return {name: np.ascontiguousarray(part, _TYPES[name]) for name, part in parts.items()}
@@ -213,7 +222,7 @@ def _segment(data: mmap.mmap, sections: dict[str, Any]) -> Segment:
         name: np.frombuffer(data, kind, sections[name]["size"] // np.dtype(kind).itemsize, sections[name]["start"])
         for name, kind in _TYPES.items()
     }
-    names = tuple(arrays["names"].tobytes().decode("utf-8", "surrogatepass").split("\0"))
+    names = tuple(arrays["names"].tobytes().decode("utf-8", "surrogatepass").split("\0")[:-1])
     starts = arrays["starts"]
     counts = {len(names), len(starts), len(arrays["added"]), len(arrays["useful"])}
     bounds = np.concatenate([[-1], starts, [len(arrays["tokens"])]])

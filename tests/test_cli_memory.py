@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from cli_fakes import run
@@ -226,6 +228,17 @@ def test_a_store_that_changed_meanwhile_is_left_alone(place, monkeypatch):
     done = add("store", "src")
     assert (done.status, "notes.md" in documents()) == (3, True)
     assert "was changed by another process meanwhile: run the command again" in done.stderr
+
+
+def test_help_is_instant(place):
+    code = (
+        "import sys\nfrom lookahead.cli.main import main\nmain(['memory', 'build', '--help'])\n"
+        "heavy = {'numpy', 'torch', 'numba', 'rich', 'tokenizers'} & {*sys.modules}\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: specdec-lookup memory build")
 
 
 def test_progress_is_for_terminals_only(place):

@@ -85,6 +85,14 @@ def test_an_empty_store_is_saved_and_loaded(path):
     assert MemoryStore.load(path).namespaces() == {}
 
 
+def test_documents_without_names_or_contexts_are_saved_too(path):
+    store = MemoryStore()
+    store.add_all("a", [("", [7]), ("", [8])])
+    store.save(path)
+    assert MemoryStore.load(path).documents("a") == store.documents("a")
+    assert MemoryStore.load(path).reader("a").longest_match([7]).length == 0
+
+
 def test_a_loaded_store_can_be_changed_and_saved_again(path):
     filled().save(path)
     store = MemoryStore.load(path)
@@ -162,6 +170,24 @@ def test_a_store_that_another_process_has_saved_meanwhile_is_not_overwritten(pat
     with pytest.raises(FileExistsError, match="saved by another process"):
         mine.save(path)
     mine.save(path, overwrite=True)
+
+
+def test_a_store_that_another_process_saves_while_this_one_writes_is_not_overwritten(path, monkeypatch):
+    filled().save(path)
+    mine, theirs = MemoryStore.load(path), MemoryStore.load(path)
+    original = store_file._copy_mode
+
+    def meanwhile(*arguments):
+        original(*arguments)
+        monkeypatch.setattr(store_file, "_copy_mode", original)
+        theirs.forget("bob")
+        theirs.save(path)
+
+    monkeypatch.setattr(store_file, "_copy_mode", meanwhile)
+    with pytest.raises(FileExistsError, match="saved by another process"):
+        mine.save(path)
+    assert MemoryStore.load(path).namespaces().keys() == {"ann"}
+    assert os.listdir(path.parent) == [path.name]
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
