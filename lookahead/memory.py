@@ -36,7 +36,7 @@ from lookahead.segment import Segment, warm_up
 
 __all__ = ["DocumentInfo", "MemoryMatch", "MemoryReader", "MemoryStore", "NamespaceInfo", "tokenizer_identity"]
 
-_MERGED_AT_ONCE = 2**19  # positions that `add` merges by itself, in about 0.1 s; a thread merges what is larger
+_AT_ONCE = 2**19  # positions that a caller merges or filters by itself, in about 0.1 s; more are left to a thread
 
 
 class MemoryStore:
@@ -74,7 +74,9 @@ class MemoryStore:
         self._namespaces: Namespaces = {}  # never changed, but replaced as a whole, so that readers need no lock
         self._files: set[bytes] = set()  # ids of the files that hold what this store held
         self._lock = threading.RLock()  # for who replaces the namespaces
-        self._merger = Merger(self._lock, lambda namespace: self._namespaces.get(namespace, ()), self._put)
+        self._merger = Merger(
+            self._lock, lambda namespace: self._namespaces.get(namespace, ()), self._put, self._drop_expired
+        )
 
     @classmethod
     def load(
@@ -113,7 +115,7 @@ class MemoryStore:
                 has saved to it meanwhile; `overwrite` replaces it.
             OSError: It can't be written; the old file is as it was.
         """
-        self._change(lambda namespaces: namespaces)
+        self._drop_expired()
         self.settle()
         known = None if overwrite else self._files
         self._files.add(store_file.write(Path(path), self._namespaces, self._settings, known))
@@ -218,9 +220,11 @@ class MemoryStore:
         limit = self._clock() - expiry
         if all(segment.oldest > limit for segment in segments):
             return segments
-        if self._lock.acquire(blocking=False):
+        if sum(len(segment.tokens) for segment in segments) > _AT_ONCE:
+            self._merger.wake()
+        elif self._lock.acquire(blocking=False):
             try:
-                self._change(lambda namespaces: namespaces)
+                self._drop_expired()
             finally:
                 self._lock.release()
             segments = self._namespaces.get(namespace, ())
@@ -232,13 +236,16 @@ class MemoryStore:
             left = without_expired(self._namespaces, self._clock(), self._settings.expiry)
             self._namespaces = without_empty(change(left))
 
+    def _drop_expired(self) -> None:
+        self._change(lambda namespaces: namespaces)
+
     def _put(self, namespace: str, segments: Segments) -> None:
         self._namespaces = self._namespaces | {namespace: segments}
 
 
 def _merged_at_once(segments: Segments) -> Segments:
     """The segments, with those merged that takes no time to speak of."""
-    found = mergeable(segments, _MERGED_AT_ONCE)
+    found = mergeable(segments, _AT_ONCE)
     return (*segments[: len(segments) - len(found)], Segment.merge(found)) if found else segments
 
 

@@ -1,4 +1,4 @@
-"""Merger: the thread that makes few segments of many, while the store goes on being read and changed."""
+"""Merger: the thread that makes few segments of many and removes what has expired, while the store is being used."""
 
 import threading
 from collections.abc import Callable
@@ -14,35 +14,53 @@ class Merger:
         lock: Held by whoever changes segments.
         read: Returns the segments of a namespace.
         write: Takes a namespace and its new segments, with the lock held.
+        clean: Removes what has expired.
     """
 
     def __init__(
-        self, lock: threading.RLock, read: Callable[[str], Segments], write: Callable[[str, Segments], None]
+        self,
+        lock: threading.RLock,
+        read: Callable[[str], Segments],
+        write: Callable[[str, Segments], None],
+        clean: Callable[[], None],
     ) -> None:
-        self._lock, self._read, self._write = lock, read, write
+        self._lock, self._read, self._write, self._clean = lock, read, write, clean
         self._wanted: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def want(self, namespace: str) -> None:
         """Have a namespace merged where it has too many segments."""
         with self._lock:
-            if not mergeable(self._read(namespace)):
-                return
-            self._wanted.add(namespace)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="lookahead-merger", daemon=True)
-                self._thread.start()
+            if mergeable(self._read(namespace)):
+                self._wanted.add(namespace)
+                self._start()
+
+    def wake(self) -> None:
+        """Have removed what has expired; never waits: whoever holds the lock will do it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._start()
+            finally:
+                self._lock.release()
 
     def settle(self) -> None:
         """Wait until all that was wanted is done."""
         while (thread := self._thread) is not None:
             thread.join()
 
+    def _start(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="lookahead-merger", daemon=True)
+            thread.start()
+            self._thread = thread  # started, so that it can be joined; to end, it needs the lock held here
+
     def _run(self) -> None:
         try:
+            self._clean()
             while (job := self._next()) is not None:
                 namespace, old = job
                 self._replace(namespace, old, Segment.merge(old))
+                self._clean()
         except MemoryError:
             with self._lock:  # many segments are slower to search, and right
                 self._wanted.clear()

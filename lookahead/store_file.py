@@ -36,7 +36,11 @@ _TYPES = {"tokens": "<i4", "order": "<i4", "starts": "<i8", "added": "<f8", "use
 _LARGE = ("tokens", "order")
 _SUFFIX = ".store-tmp"
 _ABANDONED = 3600  # seconds without a write
+_MAPPED = os.name != "nt"  # Windows replaces no file that is mapped, so there a store is read
 _WAY_OUT = "build the store again, or take a copy of it"
+
+
+Data = mmap.mmap | bytes
 
 
 class StoreFileError(ValueError):
@@ -156,12 +160,13 @@ def _write_array(file: BinaryIO, part: NDArray[Any]) -> dict[str, Any]:
     return {"start": place, "size": len(data), "sums": sums}
 
 
-def _open(path: Path) -> tuple[mmap.mmap, dict[str, Any], bytes]:
+def _open(path: Path) -> tuple[Data, dict[str, Any], bytes]:
     """Map a file whose size, header and directory are right."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         start, length, checksum, identity = _header(path, file.read(_HEADER.size), size)
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.seek(0)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if _MAPPED else file.read()
     directory = data[start : start + length]
     if len(directory) != length or zlib.crc32(directory) != checksum:
         raise StoreFileError(f"{path} is damaged (its directory): {_WAY_OUT}")
@@ -187,7 +192,7 @@ def _header(path: Path, header: bytes, size: int) -> tuple[int, int, int, bytes]
     return start, length, checksum, identity
 
 
-def _check(path: Path, data: mmap.mmap, directory: dict[str, Any], limit: int | None) -> None:
+def _check(path: Path, data: Data, directory: dict[str, Any], limit: int | None) -> None:
     """Compare checksums: of all tables, and of as many bytes of the large arrays as `limit` allows, evenly spread."""
     blocks = list(_blocks(directory))
     large = sum(name in _LARGE for name, *_ in blocks)
@@ -217,7 +222,7 @@ def _blocks(directory: dict[str, Any]) -> Iterator[tuple[str, int, int, int, boo
                     yield name, place, min(place + _BLOCK, end), checksum, place + _BLOCK >= end
 
 
-def _segment(data: mmap.mmap, sections: dict[str, Any]) -> Segment:
+def _segment(data: Data, sections: dict[str, Any]) -> Segment:
     arrays = {
         name: np.frombuffer(data, kind, sections[name]["size"] // np.dtype(kind).itemsize, sections[name]["start"])
         for name, kind in _TYPES.items()

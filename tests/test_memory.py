@@ -31,6 +31,12 @@ class Clock:
         return self.now
 
 
+@pytest.fixture
+def merged_by_thread(monkeypatch):
+    """Leave every merge to the thread."""
+    monkeypatch.setattr(memory, "_AT_ONCE", 0)
+
+
 @st.composite
 def texts(draw):
     """Documents over a small alphabet, some of them copies, and a text whose end to look for."""
@@ -79,6 +85,14 @@ def matched(store, namespace, text):
 @settings(deadline=None)
 def test_contexts_are_in_the_order_of_brute_force(documents, shift):
     tokens = [-1] + [token for document in documents for token in [*(shift * 10**8 + id_ for id_ in document), -1]]
+    assert sorted_contexts(np.array(tokens, np.int32)).tolist() == naive_contexts(tokens)
+
+
+def test_a_text_whose_repeats_nest_is_in_the_order_of_brute_force():
+    shorter, word = [1], [1, 2]
+    while len(word) < 600:
+        shorter, word = word, word + shorter
+    tokens = [-1, *word, -1, *reversed(word), -1, *word, -1]
     assert sorted_contexts(np.array(tokens, np.int32)).tolist() == naive_contexts(tokens)
 
 
@@ -324,6 +338,20 @@ def test_a_document_expires_for_readers_and_in_the_books():
     assert store.namespaces() == {}
 
 
+def test_of_a_large_store_a_thread_removes_what_has_expired(merged_by_thread):
+    clock = Clock()
+    store = MemoryStore(expiry=100, clock=clock)
+    store.add("a", [1, 2, 3], name="old")
+    clock.now += 60
+    store.add("a", [1, 5, 6], name="new")
+    store.settle()
+    clock.now += 40
+    assert matched(store, "a", [1]) in ((0, 0, []), (1, 1, [5, 6]))
+    store.settle()
+    assert [len(segment) for segment in store._namespaces["a"]] == [1]
+    assert matched(store, "a", [1]) == (1, 1, [5, 6])
+
+
 def test_an_expired_document_is_not_used_while_another_thread_changes_the_store():
     clock = Clock()
     store = MemoryStore(expiry=100, clock=clock)
@@ -351,7 +379,7 @@ def test_readers_do_not_wait_for_who_changes_the_store():
 
 @pytest.mark.parametrize("at_once", [0, 2**19])
 def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(memory, "_MERGED_AT_ONCE", at_once)
+    monkeypatch.setattr(memory, "_AT_ONCE", at_once)
     store = MemoryStore(budget=40_000)
     failures, stop = [], threading.Event()
 
@@ -406,12 +434,6 @@ def test_a_namespace_has_few_segments_however_documents_come():
     assert len(sizes(store, "a")) <= 4
     assert all(larger > 4 * smaller for larger, smaller in pairwise(sizes(store, "a")))
     assert len(store.documents("a")) == 200
-
-
-@pytest.fixture
-def merged_by_thread(monkeypatch):
-    """Leave every merge to the thread."""
-    monkeypatch.setattr(memory, "_MERGED_AT_ONCE", 0)
 
 
 @pytest.fixture

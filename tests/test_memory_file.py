@@ -310,6 +310,13 @@ def test_loading_maps_the_file_instead_of_reading_it(path):
     assert not segment.tokens.flags.writeable
 
 
+def test_where_files_can_not_be_mapped_they_are_read(path, monkeypatch):
+    store = filled()
+    store.save(path)
+    monkeypatch.setattr(store_file, "_MAPPED", False)
+    assert contents(MemoryStore.load(path)) == contents(store)
+
+
 def test_a_process_that_reads_goes_on_with_the_old_store_when_it_is_replaced(path):
     filled().save(path)
     store = MemoryStore.load(path)
