@@ -21,6 +21,7 @@ from transformers.generation.stopping_criteria import StoppingCriteriaList
 from transformers.generation.utils import GenerationMixin
 
 from lookahead.config import LookupConfig
+from lookahead.plugins import versions
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
@@ -107,7 +108,9 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None) -> Any:
     Raises:
         TypeError: ``model`` has no transformers ``generate``.
         ValueError: The model lies on the meta device, or an option is unknown.
+        ImportError: The installed transformers or torch is not supported.
     """
+    versions.check_versions()
     target = _unwrapped(model)
     defaults = LookupConfig.parse(lookup)
     if not isinstance(target, GenerationMixin):
@@ -168,6 +171,7 @@ def lookup_generate(
     nor its tokenizer: bind the streamer yourself, ``custom_generate=partial(hf.lookup_generate, streamer=streamer)``
     (and pass it to ``generate`` too, which feeds it the prompt), and use :func:`enable` for ``stop_strings``.
     """
+    versions.check_versions()
     call = Call(input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs)
     return run(model, call, LookupConfig.parse(lookup))
 

@@ -1,5 +1,6 @@
 """Call: the arguments of one ``generate`` call, as they reach ``_sample``."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from transformers.generation.stopping_criteria import StoppingCriteriaList
 
 ENCODER_TEXT = "_lookup_encoder_text"
 """Attribute of a call's generation config: the token ids that the encoder of an encoder-decoder model reads."""
+
+_CACHE_NAMES = ("cache", "past_key_values", "cache_params")
 
 
 @dataclass
@@ -23,3 +26,19 @@ class Call:
     synced_gpus: bool
     streamer: Any
     model_kwargs: dict[str, Any]
+
+    @property
+    def cache(self) -> Any:
+        """The model's cache, None where the call has none."""
+        return self.model_kwargs.get(cache_name(self.model_kwargs))
+
+
+def cache_name(names: Iterable[str]) -> str:
+    """Return the one of ``names`` that is the cache's: before transformers 5.24 it depended on the kind of model.
+
+    Example:
+        >>> cache_name(["attention_mask", "past_key_values"])
+        'past_key_values'
+    """
+    known = set(names)
+    return next((name for name in _CACHE_NAMES if name in known), "cache")

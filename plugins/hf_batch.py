@@ -13,6 +13,7 @@ from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLa
 from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
+from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_cache import CropRollback
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_target import position_limits, position_room
@@ -41,6 +42,7 @@ class HFBatchTarget:
         self._output = output
         self._config = generation_config
         self._kwargs = model_kwargs
+        self._cache_name = cache_name(model_kwargs)
         self._max_length = max_length
         self._limits = position_limits(model.config)
         self._rows = list(range(len(output.rows)))
@@ -55,7 +57,7 @@ class HFBatchTarget:
         self._cached = ids.shape[1]
         self._text = [ids.shape[1]] * len(ids) if mask is None else mask.sum(dim=1).tolist()
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
-        self._kwargs["cache"] = outputs.get("cache", self.cache)
+        self._kwargs[self._cache_name] = outputs.get(self._cache_name, self.cache)
         self._takes_positions = self._kwargs.pop("position_ids", None) is not None
         self._rollback = CropRollback(self.cache, self._cached)
         return list(outputs.logits[:, -1:].clone())
@@ -95,7 +97,7 @@ class HFBatchTarget:
     @property
     def cache(self) -> Cache:
         """The model's cache."""
-        return self._kwargs["cache"]
+        return self._kwargs[self._cache_name]
 
     def _masks(self, lengths: list[int], width: int) -> dict[str, Tensor]:
         """Return the attention mask over cache and block, and the positions of the block."""

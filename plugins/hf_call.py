@@ -12,7 +12,7 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 
 from lookahead.config import LookupConfig
 from lookahead.decoding import decode
-from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
+from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call, cache_name
 from lookahead.plugins.hf_batch import HFBatchTarget
 from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids
 from lookahead.plugins.hf_output import HFOutput
@@ -82,7 +82,8 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         return output.result()
     (text,) = output.rows
     kind = GenerateEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateDecoderOnlyOutput
-    return kind(sequences=output.result(), scores=text.scores, logits=text.logits, cache=target.cache)
+    cache = {cache_name(kind.__dataclass_fields__): target.cache}
+    return kind(sequences=output.result(), scores=text.scores, logits=text.logits, **cache)
 
 
 def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupProposer]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCache
 
-from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache, rollback_for
 from lookahead.plugins.hf_known import EXACT
 from lookahead.plugins.hf_state import state_of
@@ -25,7 +25,7 @@ def block_forward_reason(model: Any, call: Call) -> str | None:
     Known architectures are; of others, and of recurrent layers, whose kernels differ between machines, it is measured
     once per model, dtype and kind of cache.
     """
-    kind, cache = model.config.model_type, decoder_cache(call.model_kwargs["cache"])
+    kind, cache = model.config.model_type, decoder_cache(call.cache)
     static = isinstance(cache, StaticCache)
     if kind in _INEXACT or (static and kind in _INEXACT_WHEN_STATIC):
         return f"the multi-token forward of {kind} models is not exact in transformers"
@@ -95,13 +95,14 @@ class _Reading:
             self.cache = EncoderDecoderCache(self.cache, DynamicCache())
         self._model, self._inputs, self._cached = model, inputs, 0
         # generate gives positions where the model takes them; without them some models count from 0 in each forward
-        self._counted = "position_ids" in inspect.signature(model.forward).parameters
+        names = inspect.signature(model.forward).parameters
+        self._counted, self._cache_name = "position_ids" in names, cache_name(names)
 
     def read(self, ids: Tensor, cached: int | None = None) -> Tensor:
         """Read what follows the cached tokens; return its logits, shape ``[tokens read, vocabulary]``."""
         length = ids.shape[1]
         width = length - (self._cached if cached is None else cached)
-        kwargs = dict(self._inputs, cache=self.cache, use_cache=True)
+        kwargs = {**self._inputs, self._cache_name: self.cache, "use_cache": True}
         if self._counted:
             kwargs["position_ids"] = torch.arange(length, device=ids.device)[None]
         inputs = self._model.prepare_inputs_for_generation(

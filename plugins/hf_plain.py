@@ -3,12 +3,13 @@
 from typing import Any
 
 from torch import Tensor
-from transformers.cache_utils import Cache, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
+from transformers import cache_utils
+from transformers.cache_utils import Cache
 from transformers.generation import logits_process as lp
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 
 from lookahead.config import LookupConfig
-from lookahead.plugins.hf_arguments import Call
+from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache
 from lookahead.plugins.hf_check import block_forward_reason
 from lookahead.plugins.hf_target import rescaling_length
@@ -41,8 +42,12 @@ BY_ROW = tuple(
     )
     if hasattr(lp, name)
 )
-_REALIGNABLE = {DynamicLayer, DynamicSlidingWindowLayer, DummyLayer}
-_BATCH_KWARGS = {"attention_mask", "position_ids", "cache", "use_cache", "logits_to_keep"}
+_REALIGNABLE = {
+    getattr(cache_utils, name)
+    for name in ("DynamicLayer", "DynamicSlidingWindowLayer", "DummyLayer")
+    if hasattr(cache_utils, name)
+}
+_BATCH_KWARGS = {"attention_mask", "position_ids", "use_cache", "logits_to_keep"}
 # Their attention looks at the distance between tokens, so they need no positions when rows move.
 _BY_DISTANCE = frozenset({"bloom", "mpt"})
 # Their cache is longer than the text: it begins with image tokens that have no place there.
@@ -73,7 +78,7 @@ def _call_reason(model: Any, call: Call) -> str | None:
 def _cache_reason(model: Any, call: Call) -> str | None:
     if not call.model_kwargs.get("use_cache", True):
         return "use_cache is off"
-    cache = call.model_kwargs.get("cache")
+    cache = call.cache
     if not isinstance(cache, Cache) or type(decoder_cache(cache)).__module__ != Cache.__module__:
         return f"its cache is no transformers Cache ({type(cache).__name__})"
     if model._valid_auto_compile_criteria(call.model_kwargs, call.generation_config):
@@ -85,7 +90,7 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     """Return why the rows of a batch can't advance at different speeds."""
     if model.config.is_encoder_decoder:
         return "the rows of an encoder-decoder batch are not realigned"
-    cache, mask = call.model_kwargs["cache"], call.model_kwargs.get("attention_mask")
+    cache, mask = call.cache, call.model_kwargs.get("attention_mask")
     kinds = {type(layer) for layer in cache.layers}
     processor = next((p for p in call.logits_processor if type(p) not in BY_ROW), None)
     if not kinds <= _REALIGNABLE or getattr(cache, "offloading", False):
@@ -99,7 +104,11 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return f"{type(processor).__name__} sees all rows of a batch at once"
     if not _stops_by_row(call):
         return "the stopping criteria see all rows of a batch at once"
-    extra = {name for name, value in call.model_kwargs.items() if not _is_empty(value)} - _BATCH_KWARGS
+    extra = (
+        {name for name, value in call.model_kwargs.items() if not _is_empty(value)}
+        - _BATCH_KWARGS
+        - {cache_name(call.model_kwargs)}
+    )
     if extra:
         return f"{', '.join(sorted(extra))} can't be realigned in a batch"
     if isinstance(mask, Tensor) and not _padded_on_the_left(mask):
@@ -116,7 +125,7 @@ def _inputs_reason(model: Any, call: Call) -> str | None:
     """Return why what a forward after the prefill is given does not let rows move."""
     inputs = model.prepare_inputs_for_generation(call.input_ids, next_sequence_length=1, **call.model_kwargs)
     read, positions = inputs.get("input_ids"), inputs.get("position_ids")
-    if inputs.get("cache") is None or read is None or read.shape[1] != 1:
+    if inputs.get(cache_name(inputs)) is None or read is None or read.shape[1] != 1:
         return "the model reads its whole text in every forward"
     counted = isinstance(positions, Tensor) and positions.dim() == 2
     if not counted and model.config.model_type not in _BY_DISTANCE:
@@ -128,7 +137,7 @@ def _width_reason(call: Call) -> str | None:
     """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
     if call.input_ids.shape[0] > 1:
         return "fixed_width is for one row: rows that end change a batch's width"
-    if not all(type(layer) in _REALIGNABLE for layer in decoder_cache(call.model_kwargs["cache"]).layers):
+    if not all(type(layer) in _REALIGNABLE for layer in decoder_cache(call.cache).layers):
         return "fixed_width needs a cache of plain attention layers"
     return None
 

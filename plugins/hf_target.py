@@ -9,6 +9,7 @@ from transformers.cache_utils import Cache
 from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
+from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
 
@@ -39,6 +40,7 @@ class HFTarget:
         (self._text,) = output.rows
         self._config = generation_config
         self._kwargs = model_kwargs
+        self._cache_name = cache_name(model_kwargs)
         self._max_length = max_length
         self._limits = position_limits(model.config)
         self._prefix = "decoder_" if model.config.is_encoder_decoder else ""
@@ -99,7 +101,7 @@ class HFTarget:
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
         outputs, self._step_outputs = self._step_outputs, None
-        cache = outputs.get("cache", self.cache)
+        cache = outputs.get(self._cache_name, self.cache)
         if cache is self.cache:
             self._rollback.keep(self._read, self._text.length - 1)
         else:  # the model has read the text anew
@@ -118,7 +120,7 @@ class HFTarget:
     @property
     def cache(self) -> Cache:
         """The model's cache."""
-        return self._kwargs["cache"]
+        return self._kwargs[self._cache_name]
 
     def _advance(self, outputs: Any, tokens: int) -> None:
         self._kwargs = self._model._update_model_kwargs_for_generation(

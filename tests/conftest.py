@@ -1,10 +1,21 @@
-"""What all tests share: drafts that look at no clock."""
+"""What all tests share: drafts that look at no clock, examples that are the same in every run, and one thread."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models gain nothing from threads, and wait for busy cores
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lookahead.pacing import Pacing
 
 PACED = {"test_pacing", "test_real_model", "test_replay"}
+
+settings.register_profile("default", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile(
+    "explore", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(autouse=True)

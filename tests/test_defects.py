@@ -7,7 +7,7 @@ import tokenizers
 import torch
 import transformers
 from conformance.test_images import inputs_for, seeing
-from tiny import Scripted, falcon_h1, gpt2, llama, prompt, t5
+from tiny import Scripted, as_argument, falcon_h1, gpt2, llama, prompt, t5
 from transformers.generation.stopping_criteria import StoppingCriteria
 
 from lookahead.plugins import hf, hf_call
@@ -68,10 +68,10 @@ def test_custom_stopping_criteria_overshoot(model, monkeypatch) -> None:
 def test_a_prefilled_cache_with_full_ids_gives_wrong_text(model) -> None:
     texts = []
     for lookup in (False, True):
-        cache = transformers.DynamicCache(config=model.config)
+        cache = as_argument(transformers.DynamicCache(config=model.config), model)
         with torch.no_grad():
-            model(input_ids=prompt()[:, :15], cache=cache, use_cache=True)
-        texts.append(model.generate(prompt(), cache=cache, lookup=lookup, **SETTINGS))
+            model(input_ids=prompt()[:, :15], use_cache=True, **cache)
+        texts.append(model.generate(prompt(), **cache, lookup=lookup, **SETTINGS))
     assert torch.equal(*texts)
     assert torch.equal(texts[0], both(model))
     assert drafted(model)

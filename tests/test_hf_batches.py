@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import MODELS, Random, Scripted, falcon_h1, gemma3, gpt2, llama, mistral, prompt
+from tiny import MODELS, Random, Scripted, falcon_h1, gemma3, gpt2, llama, mistral, prompt, slow
 from transformers.generation.logits_process import LogitsProcessor
 from transformers.generation.streamers import BaseStreamer
 
 from lookahead.plugins import hf, hf_call
 
-NEW = 50
+NEW = 32
 ATTENTION = {builder.__name__: builder for builder in (llama, gpt2, mistral, gemma3)}
 
 
@@ -37,7 +37,7 @@ def generate(model: Any, lookup: Any, rows: int = 4, seed: int = 0, **options: A
 
 
 @pytest.mark.parametrize("name", ATTENTION)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, slow(1)])
 @pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
 def test_rows_equal_plain_batched_rows(models, name, seed, sampled) -> None:
     options = {"do_sample": True, "top_k": 8, "repetition_penalty": 1.1} if sampled else {}
@@ -49,7 +49,7 @@ def test_rows_equal_plain_batched_rows(models, name, seed, sampled) -> None:
 
 
 @pytest.mark.parametrize("name", ATTENTION)
-@pytest.mark.parametrize("depths", [(None, 0, 3, None), (0, 0, 0, 0), (5, 4, 3, 2), (None, None, None, None)])
+@pytest.mark.parametrize("depths", [(None, 0, 3, None), slow((0, 0, 0, 0)), (5, 4, 3, 2), slow((None,) * 4)])
 def test_rows_may_accept_different_lengths(models, name, depths, monkeypatch) -> None:
     plain = generate(models[name], False)
     start = ragged()["input_ids"].shape[1]
@@ -60,7 +60,7 @@ def test_rows_may_accept_different_lengths(models, name, depths, monkeypatch) ->
 
 
 @pytest.mark.parametrize("name", ATTENTION)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, slow(1)])
 @pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
 def test_random_drafts_change_no_row(models, name, seed, sampled, monkeypatch) -> None:
     options = {"do_sample": True, "top_p": 0.9} if sampled else {}

@@ -11,7 +11,7 @@ import torch
 import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny import MODELS, Scripted, gemma3, gpt2, llama, mistral, prompt
+from tiny import MODELS, Scripted, as_argument, cache_of, gemma3, gpt2, llama, mistral, prompt, slow
 from transformers.cache_utils import StaticLayer
 from transformers.generation.stopping_criteria import StoppingCriteria
 
@@ -79,7 +79,8 @@ def is_a_fresh_prefill(model: Any, static: bool) -> Callable[[HFTarget], None]:
         config = model.config.get_text_config(decoder=True)
         fresh = transformers.StaticCache(config, max_cache_len=prompt().shape[1] + NEW - 1) if static else None
         with torch.no_grad():
-            fresh = model(input_ids=target._text.input_ids[:, :length], cache=fresh, use_cache=True).cache
+            inputs = {"input_ids": target._text.input_ids[:, :length], **as_argument(fresh, model)}
+            fresh = cache_of(model(**inputs, use_cache=True))
         for ours, expected in zip(target.cache.layers, fresh.layers, strict=True):
             for mine, wanted in zip(tensors(ours, length), tensors(expected, length), strict=True):
                 torch.testing.assert_close(mine, wanted, atol=1e-4, rtol=1e-4)
@@ -88,7 +89,7 @@ def is_a_fresh_prefill(model: Any, static: bool) -> Callable[[HFTarget], None]:
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=4, max_size=24)
-FEW = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=max(6, settings.default.max_examples // 20), suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -117,8 +118,8 @@ QUANTIZED = {"quanto": {"nbits": 4}, "hqq": {"nbits": 4}, "fp8": {}}
 
 
 @pytest.mark.parametrize("backend", QUANTIZED)
-@pytest.mark.parametrize("residual", [5, 8, 128])
-@pytest.mark.parametrize("wrong_at", [None, 0, 1, 2, 3, 6])
+@pytest.mark.parametrize("residual", [5, slow(8), slow(128)])
+@pytest.mark.parametrize("wrong_at", [None, slow(0), slow(1), 2, slow(3), slow(6)])
 def test_a_quantized_cache_packs_its_tokens_when_plain_generation_does(backend, residual, wrong_at) -> None:
     model = model_of("llama")
     packing = {} if backend == "fp8" else {"q_group_size": 8, "residual_length": residual}
@@ -132,7 +133,7 @@ def test_a_quantized_cache_packs_its_tokens_when_plain_generation_does(backend, 
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "falcon_h1"])
-@pytest.mark.parametrize("chunk", [5, 16])
+@pytest.mark.parametrize("chunk", [5, slow(16)])
 def test_a_prompt_may_be_read_in_chunks(name, chunk) -> None:
     model, plain = model_of(name), plain_of(name)
     for wrong_at in (None, 2):
@@ -144,11 +145,12 @@ def test_a_prompt_may_be_read_in_chunks(name, chunk) -> None:
 
 def turns(model: Any, made: Any, lookup: Any, all_ids: bool) -> list[torch.Tensor]:
     """Two turns on one cache of the user's; the second passes the whole text, or only what is new."""
-    first = model.generate(prompt(), cache=made, lookup=lookup, **SETTINGS)
+    cache = as_argument(made, model)
+    first = model.generate(prompt(), **cache, lookup=lookup, **SETTINGS)
     question = torch.cat([first, prompt(10, seed=5)], dim=1)
     new = question if all_ids else question[:, first.shape[1] - 1 :]
     mask = torch.ones_like(question)
-    return [first, model.generate(new, attention_mask=mask, cache=made, lookup=lookup, **SETTINGS)]
+    return [first, model.generate(new, attention_mask=mask, **cache, lookup=lookup, **SETTINGS)]
 
 
 @pytest.mark.parametrize("builder", [llama, gpt2, mistral, gemma3])
@@ -181,10 +183,10 @@ def ended(model: Any, made: Callable[[], Any], end_at: int, **inputs: Any) -> No
     """Plain generation ends just before the cache is full or positions end; no draft reaches beyond."""
     start = inputs["input_ids"].shape[1] if "input_ids" in inputs else 0
     options = SETTINGS | {"max_new_tokens": 200, "stopping_criteria": [EndsAt(start + end_at)]}
-    plain = model.generate(**inputs, cache=made(), lookup=False, **options)
+    plain = model.generate(**inputs, **as_argument(made(), model), lookup=False, **options)
     script = Scripted([*plain[0, start:].tolist(), *range(40)], 20, None)
     with patch.object(hf_call, "_proposers", lambda *_: [script]):
-        assert torch.equal(model.generate(**inputs, cache=made(), lookup=True, **options), plain)
+        assert torch.equal(model.generate(**inputs, **as_argument(made(), model), lookup=True, **options), plain)
     assert plain.shape[1] == start + end_at
     assert hf.stats(model).draft_tokens > 0
 
@@ -200,7 +202,7 @@ def test_a_returned_cache_holds_all_but_the_last_token_wherever_the_text_ends(na
     with patch.object(hf_call, "_proposers", lambda *_: [script]):
         ours = model.generate(prompt(), lookup=True, **options)
     assert torch.equal(ours.sequences, plain.sequences)
-    for mine, wanted in zip(ours.cache.layers, plain.cache.layers, strict=True):
+    for mine, wanted in zip(cache_of(ours).layers, cache_of(plain).layers, strict=True):
         for state, expected in zip(tensors(mine, start + end_at), tensors(wanted, start + end_at), strict=True):
             torch.testing.assert_close(state, expected, atol=1e-4, rtol=1e-4)
         assert getattr(mine, "record_past", None) == getattr(wanted, "record_past", None)
@@ -217,7 +219,7 @@ def test_positions_that_the_cache_holds_already_count_towards_their_end() -> Non
     def begun() -> Any:
         made = transformers.DynamicCache(config=model.config)
         with torch.no_grad():
-            model(input_ids=prompt(80), cache=made, use_cache=True)
+            model(input_ids=prompt(80), use_cache=True, **as_argument(made, model))
         return made
 
     ids, mask = prompt(6, seed=4)[:, :5], torch.ones(1, 85, dtype=torch.long)
@@ -235,6 +237,6 @@ def test_a_cache_that_is_no_cache_of_transformers_is_left_to_plain_generation() 
         """A cache with a state that we do not know."""
 
     model = model_of("llama")
-    text = model.generate(prompt(), cache=Own(config=model.config), lookup=True, **SETTINGS)
+    text = model.generate(prompt(), **as_argument(Own(config=model.config), model), lookup=True, **SETTINGS)
     assert torch.equal(text, plain_of("llama"))
     assert "Own" in hf.stats(model).plain_reason

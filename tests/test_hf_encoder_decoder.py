@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tiny import Scripted, build, prompt, t5
+from tiny import Scripted, build, cache_of, prompt, t5
 
 from lookahead.plugins import hf, hf_call
 
@@ -79,7 +79,7 @@ def test_result_objects_are_those_of_plain(model) -> None:
     assert type(ours) is type(plain)
     assert torch.equal(ours.sequences, plain.sequences)
     assert len(ours.scores) == len(plain.scores)
-    assert ours.cache.get_seq_length() == plain.cache.get_seq_length()
+    assert cache_of(ours).get_seq_length() == cache_of(plain).get_seq_length()
 
 
 def test_the_users_own_decoder_prompt_goes_on(model) -> None:

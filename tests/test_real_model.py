@@ -1,9 +1,12 @@
 """On a real model in fp32, lookup writes token for token what plain `generate` writes, in fewer steps.
 
-One of the twenty prompts runs by default, all the others with `-m slow`. Prompts are those of `specdec-lookup edit`.
+One of the twenty prompts runs by default, greedily and once sampled, all the others with `-m slow`. Prompts are those
+of `specdec-lookup edit`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import product
 from threading import Thread
 from typing import Any
 
@@ -17,16 +20,36 @@ from lookahead.cli.models import default_model_path
 from lookahead.cli.prompts import edit_prompt
 from lookahead.plugins import hf
 
-NEW = 48
+NEW = 32
 FIXED = {"draft_per_match": 4}  # a rule that looks at no clock, so that every run drafts the same
-DEFAULT = (12,)
-PROMPTS = [pytest.param(i, marks=[] if i in DEFAULT else pytest.mark.slow) for i in range(len(EDITS))]
+DEFAULT = 12
 MODES = {"greedy": {"do_sample": False}, "sampled": {"do_sample": True, "temperature": 0.8, "top_p": 0.95}}
 OPTIONS = {"plain": {}, "repetition penalty": {"repetition_penalty": 1.1}}
 
 
+def cases(*values: Iterable[str], default: set[tuple[str, ...]]) -> list[Any]:
+    """Every prompt with every combination of values; those in ``default`` run by default for one prompt."""
+    return [
+        pytest.param(i, *chosen, marks=[] if i == DEFAULT and chosen in default else pytest.mark.slow)
+        for i in range(len(EDITS))
+        for chosen in product(*values)
+    ]
+
+
+PROMPTS = cases(default={()})
+CASES = cases(MODES, default={("greedy",)})
+OPTION_CASES = cases(
+    MODES, OPTIONS, default={("greedy", "plain"), ("sampled", "plain"), ("greedy", "repetition penalty")}
+)
+
+
 @pytest.fixture(scope="module")
 def real() -> tuple[Any, Any]:
+    return _real()
+
+
+@cache
+def _real() -> tuple[Any, Any]:
     path = default_model_path()
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
@@ -47,13 +70,16 @@ def generate(real: tuple[Any, Any], index: int, lookup: Any, **options: Any) -> 
     return model.generate(ids, lookup=lookup, **options)[0, ids.shape[1] :].tolist()
 
 
-@pytest.mark.parametrize("index", PROMPTS)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("option", OPTIONS)
+@cache
+def plain_of(index: int, mode: str, option: str = "plain") -> list[int]:
+    """What plain generation writes, computed once for all the tests that compare with it."""
+    return generate(_real(), index, False, **MODES[mode], **OPTIONS[option])
+
+
+@pytest.mark.parametrize(("index", "mode", "option"), OPTION_CASES)
 def test_same_tokens_in_no_more_steps(real, index, mode, option) -> None:
-    options = MODES[mode] | OPTIONS[option]
-    plain = generate(real, index, False, **options)
-    assert generate(real, index, FIXED, **options) == plain
+    plain = plain_of(index, mode, option)
+    assert generate(real, index, FIXED, **MODES[mode], **OPTIONS[option]) == plain
     stats = hf.stats(real[0])
     assert stats.generated_tokens == len(plain)
     assert stats.steps <= len(plain) - 1
@@ -61,14 +87,12 @@ def test_same_tokens_in_no_more_steps(real, index, mode, option) -> None:
         assert stats.steps < len(plain) - 1
 
 
-@pytest.mark.parametrize("index", PROMPTS)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("index", "mode"), CASES)
 def test_same_tokens_at_the_pace_that_pays_here(real, index, mode) -> None:
-    assert generate(real, index, True, **MODES[mode]) == generate(real, index, False, **MODES[mode])
+    assert generate(real, index, True, **MODES[mode]) == plain_of(index, mode)
 
 
-@pytest.mark.parametrize("index", PROMPTS)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("index", "mode"), CASES)
 def test_stop_strings_end_the_text_where_plain_ends_it(real, index, mode) -> None:
     options = MODES[mode] | {"stop_strings": [":\n", "},\n"], "tokenizer": real[1]}
     plain = generate(real, index, False, **options)
@@ -88,8 +112,7 @@ class AfterNewlines(StoppingCriteria):
         return torch.full((1,), lines >= 5)
 
 
-@pytest.mark.parametrize("index", PROMPTS)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("index", "mode"), CASES)
 def test_a_custom_criterion_is_asked_once_a_token(real, index, mode) -> None:
     length = encoded(real[1], index).shape[1]
     plain, ours = AfterNewlines(real[1], length), AfterNewlines(real[1], length)
@@ -126,7 +149,7 @@ def test_the_iterator_streamer_yields_the_same_pieces(real, index) -> None:
 def test_a_prediction_given_as_text_shortens_the_work(real) -> None:
     """The same request, once more, with the earlier answer as the expected output."""
     model, tokenizer = real
-    plain = generate(real, 1, False)
+    plain = plain_of(1, "greedy")
     generate(real, 1, FIXED)
     without = hf.stats(model).steps
     assert generate(real, 1, FIXED | {"prediction": tokenizer.decode(plain)}) == plain

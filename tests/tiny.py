@@ -1,11 +1,16 @@
 """Tiny random fp32 models, and proposers that draft well, badly, or at random."""
 
+import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import pytest
 import torch
 import transformers
 
 from lookahead.draft import EMPTY, Draft
+from lookahead.plugins.hf_arguments import cache_name
 from lookahead.stats import StepRecord
 
 VOCABULARY = 64
@@ -96,6 +101,9 @@ MODELS: dict[str, Callable[[], transformers.PreTrainedModel]] = {
     builder.__name__: builder for builder in (llama, gpt2, mistral, gemma3, lfm2, mamba2, falcon_h1)
 }
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
+"""A case of a longer matrix."""
+
 
 def build(config: transformers.PretrainedConfig, cls: type | None = None) -> transformers.PreTrainedModel:
     """A model with weights large enough that its text is not one token for ever."""
@@ -106,6 +114,16 @@ def build(config: transformers.PretrainedConfig, cls: type | None = None) -> tra
             if parameter.dim() > 1 and "conv" not in name:
                 parameter.normal_(std=0.25)
     return model.eval()
+
+
+def as_argument(cache: Any, model: Any) -> dict[str, Any]:
+    """A cache under the name that the model's forward, and `generate`, know it by in this version of transformers."""
+    return {cache_name(inspect.signature(model.forward).parameters): cache}
+
+
+def cache_of(outputs: Any) -> Any:
+    """The cache that a forward or `generate` returned."""
+    return outputs[cache_name(outputs)]
 
 
 def prompt(length: int = 24, seed: int = 1) -> torch.Tensor:

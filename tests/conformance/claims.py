@@ -6,12 +6,12 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from tiny import Random, Scripted, prompt
+from tiny import Random, Scripted, cache_of, prompt
 
 from lookahead.plugins import hf, hf_call
 from lookahead.plugins.hf_cache import CropRollback, rollback_for
 
-NEW = 40
+NEW = 32
 DRAFT = 7
 SAMPLING = {"do_sample": True, "temperature": 0.8, "top_p": 0.95}
 
@@ -57,7 +57,7 @@ def rollback(model: Any) -> str:
     """Return how rejected tokens leave the model's cache, or a dash where it is decoded plainly."""
     start = {"decoder_start_token_id": 0} if model.config.is_encoder_decoder else {}
     options = {"max_new_tokens": 1, "num_beams": 1, "use_cache": True, "return_dict_in_generate": True, **start}
-    cache = model.generate(prompt(6), lookup=True, **options).cache
+    cache = cache_of(model.generate(prompt(6), lookup=True, **options))
     if hf.stats(model).plain_reason:
         return "-"
     return "crop" if isinstance(rollback_for(cache, 6), CropRollback) else "restore and read again"
