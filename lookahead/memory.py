@@ -1,6 +1,5 @@
 """MemoryStore: earlier outputs and whole corpora to draft from, in namespaces that never see each other."""
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -9,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from lookahead import store_file
-from lookahead.index import Tokens
+from lookahead.holdings import AT_ONCE, Holdings
 from lookahead.memory_documents import (
     DocumentInfo,
     NamespaceInfo,
@@ -22,21 +21,11 @@ from lookahead.memory_documents import (
 )
 from lookahead.memory_reader import MemoryMatch, MemoryReader
 from lookahead.merger import Merger
-from lookahead.retention import (
-    Namespaces,
-    Segments,
-    mergeable,
-    size,
-    with_room,
-    without_empty,
-    without_expired,
-    without_names,
-)
+from lookahead.retention import Namespaces, Segments, mergeable, size, with_room, without_names
 from lookahead.segment import Segment, warm_up
+from lookahead.suffix_array import Tokens
 
 __all__ = ["DocumentInfo", "MemoryMatch", "MemoryReader", "MemoryStore", "NamespaceInfo", "tokenizer_identity"]
-
-_AT_ONCE = 2**19  # positions that a caller merges or filters by itself, in about 0.1 s; more are left to a thread
 
 
 class MemoryStore:
@@ -69,14 +58,13 @@ class MemoryStore:
         expiry: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings = Settings(tokenizer, budget, expiry)
-        self._clock = clock
-        self._namespaces: Namespaces = {}  # never changed, but replaced as a whole, so that readers need no lock
-        self._files: set[bytes] = set()  # ids of the files that hold what this store held
-        self._lock = threading.RLock()  # for who replaces the namespaces
-        self._merger = Merger(
-            self._lock, lambda namespace: self._namespaces.get(namespace, ()), self._put, self._drop_expired
-        )
+        self._hold(Holdings({}, Settings(tokenizer, budget, expiry), clock), files=set())
+
+    def _hold(self, holdings: Holdings, files: set[bytes]) -> None:
+        self._holdings = holdings
+        self._merger = Merger(holdings)
+        self._live = partial(holdings.live, wake=self._merger.wake)
+        self._files = files  # ids of the files that hold what this store held
 
     @classmethod
     def load(
@@ -101,8 +89,8 @@ class MemoryStore:
                 f"tokenizer is {tokenizer}, but {path} was built with {settings.tokenizer or 'an unknown one'}: "
                 "build it again with this tokenizer"
             )
-        store = cls(settings.tokenizer, budget=settings.budget, expiry=settings.expiry, clock=clock)
-        store._namespaces, store._files = namespaces, {identity}
+        store = cls()
+        store._hold(Holdings(namespaces, settings, clock), {identity})
         return store
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -115,10 +103,10 @@ class MemoryStore:
                 has saved to it meanwhile; `overwrite` replaces it.
             OSError: It can't be written; the old file is as it was.
         """
-        self._drop_expired()
+        self._holdings.drop_expired()
         self.settle()
         known = None if overwrite else self._files
-        self._files.add(store_file.write(Path(path), self._namespaces, self._settings, known))
+        self._files.add(store_file.write(Path(path), self._holdings.namespaces, self._holdings.settings, known))
 
     def settle(self) -> None:
         """Wait until the segments are merged that additions have left to a thread."""
@@ -127,7 +115,7 @@ class MemoryStore:
     def reader(self, namespace: str) -> "MemoryReader":
         """Return what looks for matches in a namespace, and nowhere else; it sees all later changes of it."""
         warm_up()
-        return MemoryReader(partial(self._live, checked_name(namespace, "namespace")), self._clock)
+        return MemoryReader(partial(self._live, checked_name(namespace, "namespace")), self._holdings.clock)
 
     def add(self, namespace: str, tokens: Tokens, name: str = "") -> None:
         """Add one document; see ``add_all``."""
@@ -150,14 +138,14 @@ class MemoryStore:
         names, texts = checked_documents(documents)
         if not texts:
             return
-        new = Segment.build(names, texts, self._clock())
+        new = Segment.build(names, texts, self._holdings.clock())
 
         def added(namespaces: Namespaces) -> Namespaces:
             left = without_names(namespaces, namespace, set(names) - {""})
-            left = with_room(left, new.nbytes, self._settings.budget)
+            left = with_room(left, new.nbytes, self._holdings.settings.budget)
             return left | {namespace: _merged_at_once((*left.get(namespace, ()), new))}
 
-        self._change(added)
+        self._holdings.change(added)
         self._merger.want(namespace)
 
     def forget(self, namespace: str, name: str | None = None) -> int:
@@ -170,12 +158,12 @@ class MemoryStore:
             removed = _count(namespaces.get(namespace, ())) - _count(left.get(namespace, ()))
             return left
 
-        self._change(less)
+        self._holdings.change(less)
         return removed
 
     def namespaces(self) -> dict[str, NamespaceInfo]:
         """Return what each namespace holds."""
-        live = {name: self._live(name) for name in sorted(self._namespaces)}
+        live = {name: self._live(name) for name in sorted(self._holdings.namespaces)}
         return {name: namespace_info(segments) for name, segments in live.items() if segments}
 
     def documents(self, namespace: str) -> list[DocumentInfo]:
@@ -185,67 +173,36 @@ class MemoryStore:
     @property
     def tokenizer(self) -> str | None:
         """Whose ids these are."""
-        return self._settings.tokenizer
+        return self._holdings.settings.tokenizer
 
     @property
     def budget(self) -> int | None:
         """Bytes to hold at most. Set it to change it; documents are removed if need be."""
-        return self._settings.budget
+        return self._holdings.settings.budget
 
     @budget.setter
     def budget(self, budget: int | None) -> None:
-        self._settings = replace(self._settings, budget=budget)
-        self._change(lambda namespaces: with_room(namespaces, 0, budget))
+        self._holdings.settings = replace(self._holdings.settings, budget=budget)
+        self._holdings.change(lambda namespaces: with_room(namespaces, 0, budget))
 
     @property
     def expiry(self) -> float | None:
         """Seconds after which a document is removed. Set it to change it, for old documents too."""
-        return self._settings.expiry
+        return self._holdings.settings.expiry
 
     @expiry.setter
     def expiry(self, expiry: float | None) -> None:
-        self._settings = replace(self._settings, expiry=expiry)
+        self._holdings.settings = replace(self._holdings.settings, expiry=expiry)
 
     @property
     def nbytes(self) -> int:
         """Bytes that all documents take, in memory or on disk."""
-        return size(self._namespaces)
-
-    def _live(self, namespace: str) -> Segments:
-        """The segments of a namespace, without documents that have expired; never waits."""
-        segments = self._namespaces.get(namespace, ())
-        expiry = self._settings.expiry
-        if expiry is None:
-            return segments
-        limit = self._clock() - expiry
-        if all(segment.oldest > limit for segment in segments):
-            return segments
-        if sum(len(segment.tokens) for segment in segments) > _AT_ONCE:
-            self._merger.wake()
-        elif self._lock.acquire(blocking=False):
-            try:
-                self._drop_expired()
-            finally:
-                self._lock.release()
-            segments = self._namespaces.get(namespace, ())
-        return tuple(segment for segment in segments if segment.oldest > limit)
-
-    def _change(self, change: Callable[[Namespaces], Namespaces]) -> None:
-        """Go from what has not expired to what `change` makes of it, in one step."""
-        with self._lock:
-            left = without_expired(self._namespaces, self._clock(), self._settings.expiry)
-            self._namespaces = without_empty(change(left))
-
-    def _drop_expired(self) -> None:
-        self._change(lambda namespaces: namespaces)
-
-    def _put(self, namespace: str, segments: Segments) -> None:
-        self._namespaces = self._namespaces | {namespace: segments}
+        return size(self._holdings.namespaces)
 
 
 def _merged_at_once(segments: Segments) -> Segments:
     """The segments, with those merged that takes no time to speak of."""
-    found = mergeable(segments, _AT_ONCE)
+    found = mergeable(segments, AT_ONCE)
     return (*segments[: len(segments) - len(found)], Segment.merge(found)) if found else segments
 
 

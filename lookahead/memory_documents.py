@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lookahead.index import Tokens
 from lookahead.segment import Segment
-from lookahead.suffix_array import Ints
+from lookahead.suffix_array import Ints, Tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lookahead.context_search import find
-from lookahead.index import Tokens
 from lookahead.segment import Segment
-from lookahead.suffix_array import Ints
+from lookahead.suffix_array import Ints, Tokens
 
 MAX_MATCH = 64
 _NOTHING = np.empty(0, np.int32)

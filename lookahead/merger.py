@@ -1,9 +1,9 @@
 """Merger: the thread that makes few segments of many and removes what has expired, while the store is being used."""
 
 import threading
-from collections.abc import Callable
 
-from lookahead.retention import Segments, mergeable, replaced
+from lookahead.holdings import Holdings
+from lookahead.retention import Segments
 from lookahead.segment import Segment
 
 
@@ -11,37 +11,28 @@ class Merger:
     """Merges the segments of namespaces that are named to it, in a thread that lives while there is work.
 
     Args:
-        lock: Held by whoever changes segments.
-        read: Returns the segments of a namespace.
-        write: Takes a namespace and its new segments, with the lock held.
-        clean: Removes what has expired.
+        holdings: What to work on.
     """
 
-    def __init__(
-        self,
-        lock: threading.RLock,
-        read: Callable[[str], Segments],
-        write: Callable[[str, Segments], None],
-        clean: Callable[[], None],
-    ) -> None:
-        self._lock, self._read, self._write, self._clean = lock, read, write, clean
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
         self._wanted: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def want(self, namespace: str) -> None:
         """Have a namespace merged where it has too many segments."""
-        with self._lock:
-            if mergeable(self._read(namespace)):
+        with self._holdings.lock:
+            if self._holdings.mergeable(namespace):
                 self._wanted.add(namespace)
                 self._start()
 
     def wake(self) -> None:
-        """Have removed what has expired; never waits: whoever holds the lock will do it."""
-        if self._lock.acquire(blocking=False):
+        """Have removed what has expired; never waits: who holds the lock is about to do it, or is asked again."""
+        if self._holdings.lock.acquire(blocking=False):
             try:
                 self._start()
             finally:
-                self._lock.release()
+                self._holdings.lock.release()
 
     def settle(self) -> None:
         """Wait until all that was wanted is done."""
@@ -56,33 +47,26 @@ class Merger:
 
     def _run(self) -> None:
         try:
-            self._clean()
+            self._holdings.drop_expired()
             while (job := self._next()) is not None:
                 namespace, old = job
-                self._replace(namespace, old, Segment.merge(old))
-                self._clean()
+                self._holdings.replace(namespace, old, Segment.merge(old))
+                self._holdings.drop_expired()
         except MemoryError:
-            with self._lock:  # many segments are slower to search, and right
+            with self._holdings.lock:  # many segments are slower to search, and right
                 self._wanted.clear()
         finally:
-            with self._lock:
+            with self._holdings.lock:
                 if self._thread is threading.current_thread():
                     self._thread = None
 
     def _next(self) -> tuple[str, Segments] | None:
         """A namespace, and its segments that are to become one; without any, the thread ends."""
-        with self._lock:
+        with self._holdings.lock:
             while self._wanted:
                 namespace = next(iter(self._wanted))
-                if old := mergeable(self._read(namespace)):
+                if old := self._holdings.mergeable(namespace):
                     return namespace, old
                 self._wanted.remove(namespace)
             self._thread = None
             return None
-
-    def _replace(self, namespace: str, old: Segments, new: Segment) -> None:
-        """Put the merged segment in the old ones' place, if nobody has changed these meanwhile."""
-        with self._lock:
-            segments = replaced(self._read(namespace), old, new)
-            if segments is not None:
-                self._write(namespace, segments)

@@ -8,7 +8,7 @@ induced-sorting"): suffixes that are smaller than both neighbours are sorted by 
 long, and the others follow from them in two passes. One token repeated ten million times costs no more than prose.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
@@ -20,6 +20,7 @@ MAX_POSITIONS = 2**31 - 2
 _TABLE_ROOM = 4  # ids up to this many times the text's length are used as they are, instead of being renumbered
 
 Ints = NDArray[np.int32]
+Tokens = Sequence[int] | NDArray[np.integer[Any]]
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -1,7 +1,9 @@
 """A MemoryStore finds what brute force finds, in its own namespace only, and keeps no more than it may."""
 
+import gc
 import random
 import threading
+import weakref
 from itertools import pairwise
 
 import numba
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookahead import memory
+from lookahead import holdings, memory
 from lookahead.memory import MemoryStore, tokenizer_identity
 from lookahead.memory_reader import MAX_MATCH, NO_MATCH
 from lookahead.segment import Segment
@@ -34,7 +36,8 @@ class Clock:
 @pytest.fixture
 def merged_by_thread(monkeypatch):
     """Leave every merge to the thread."""
-    monkeypatch.setattr(memory, "_AT_ONCE", 0)
+    monkeypatch.setattr(memory, "AT_ONCE", 0)
+    monkeypatch.setattr(holdings, "AT_ONCE", 0)
 
 
 @st.composite
@@ -348,7 +351,7 @@ def test_of_a_large_store_a_thread_removes_what_has_expired(merged_by_thread):
     clock.now += 40
     assert matched(store, "a", [1]) in ((0, 0, []), (1, 1, [5, 6]))
     store.settle()
-    assert [len(segment) for segment in store._namespaces["a"]] == [1]
+    assert [len(segment) for segment in store._holdings.namespaces["a"]] == [1]
     assert matched(store, "a", [1]) == (1, 1, [5, 6])
 
 
@@ -358,7 +361,7 @@ def test_an_expired_document_is_not_used_while_another_thread_changes_the_store(
     store.add("a", [1, 2, 3])
     clock.now += 100
     answers = []
-    with store._lock:  # as a long merge holds it
+    with store._holdings.lock:  # as a long merge holds it
         thread = threading.Thread(target=lambda: answers.append(store.reader("a").longest_match([1])))
         thread.start()
         thread.join(timeout=60)
@@ -370,7 +373,7 @@ def test_readers_do_not_wait_for_who_changes_the_store():
     store = MemoryStore()
     store.add("a", [1, 2, 3])
     answers = []
-    with store._lock:
+    with store._holdings.lock:
         thread = threading.Thread(target=lambda: answers.append(matched(store, "a", [1])))
         thread.start()
         thread.join(timeout=60)
@@ -379,7 +382,7 @@ def test_readers_do_not_wait_for_who_changes_the_store():
 
 @pytest.mark.parametrize("at_once", [0, 2**19])
 def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(memory, "_AT_ONCE", at_once)
+    monkeypatch.setattr(memory, "AT_ONCE", at_once)
     store = MemoryStore(budget=40_000)
     failures, stop = [], threading.Event()
 
@@ -424,6 +427,19 @@ def test_threads_that_add_forget_save_and_read_see_whole_documents_only(tmp_path
 
 def sizes(store, namespace):
     return [len(segment.tokens) for segment in store._live(namespace)]
+
+
+def test_a_store_that_nobody_uses_is_freed_at_once():
+    store = MemoryStore()
+    store.add("a", [1, 2, 3])
+    reader = store.reader("a")
+    held = weakref.ref(store._holdings)
+    gc.disable()  # a mapped file must not wait for it
+    try:
+        del store, reader
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_a_namespace_has_few_segments_however_documents_come():
