@@ -49,6 +49,9 @@ class AnyDraft:
     def observe(self, step: StepRecord) -> None:
         """Learn nothing here either."""
 
+    def finish(self) -> None:
+        """Nothing to take note of."""
+
 
 @contextmanager
 def drafting_with(proposer: Any) -> Iterator[None]:

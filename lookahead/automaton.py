@@ -8,11 +8,11 @@ Kernels never allocate. They stop when an array is full and go on where they sto
 They take the arrays as a plain tuple because numba types a tuple in C and a NamedTuple in Python (1 us a call).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba.core import options
+
+from lookahead.kernels import kernel, part
 
 SEPARATOR = -1
 ROOT = 0
@@ -23,11 +23,6 @@ LEN, LINK, FIRST, LATEST, COUNT, TOKEN, NEXT, HEAD = range(8)
 STATE, LABEL, TARGET, SIBLING = range(4)
 # Entries of `registers`; MATCH and the three after it are the answer to the last query (length, latest, first, count).
 LENGTH, STATES, EDGES, LAST, TRACKED, START, COUNTED, PENDING, MAX_MATCH, MATCH = range(10)
-
-# The arrays outlive every call, so nothing is reference counted in the kernels, and their parts are compiled into them:
-# handing four arrays from function to function and counting them took nine tenths of the time.
-_WANTED = {"_nrt": False, "forceinline": True}
-_OPTIONS: dict[str, Any] = {name: value for name, value in _WANTED.items() if hasattr(options.DefaultOptions, name)}
 
 
 class Automaton(NamedTuple):
@@ -43,20 +38,7 @@ class Automaton(NamedTuple):
     registers: np.ndarray
 
 
-def _part(function: Any) -> Any:
-    """Compile a function that only kernels call."""
-    return numba.njit(**_OPTIONS)(function)
-
-
-def _kernel(function: Any) -> Any:
-    """Compile a function for Python to call, with a cache on disk where a folder for it is writable."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        return numba.njit(**_OPTIONS)(function)
-
-
-@_part
+@part
 def _slot(edges, state, token):
     """The slot of the transition of `state` on `token`, or the free one where it belongs."""
     size = edges.shape[0]
@@ -69,13 +51,13 @@ def _slot(edges, state, token):
     return slot
 
 
-@_part
+@part
 def _has_slots(automaton, wanted):
     """Whether the table stays at most three quarters full with `wanted` more transitions."""
     return 4 * (automaton.registers[EDGES] + wanted) <= 3 * automaton.edges.shape[0]
 
 
-@_part
+@part
 def _fill(automaton, slot, state, token, target):
     """Write a new transition into its free slot and chain it to the others of its state."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -87,8 +69,8 @@ def _fill(automaton, slot, state, token, target):
     automaton.registers[EDGES] += 1
 
 
-@_part
-def _target(automaton, state, token):
+@part
+def goto(automaton, state, token):
     """Where `state` goes on `token`; 0 for nowhere."""
     nodes = automaton.nodes
     if nodes[state, TOKEN] == token:
@@ -98,7 +80,7 @@ def _target(automaton, state, token):
     return automaton.edges[_slot(automaton.edges, state, token), TARGET]
 
 
-@_part
+@part
 def _connect(automaton, state, token, target):
     """Let `state` go to `target` on `token`: 0 when done, its present target when it has one, -1 when full."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -117,7 +99,7 @@ def _connect(automaton, state, token, target):
     return 0
 
 
-@_part
+@part
 def _redirect(automaton, state, token, old, new):
     """Turn the transitions on `token` of `state` and its suffixes from `old` to `new`."""
     nodes, edges = automaton.nodes, automaton.edges
@@ -134,7 +116,7 @@ def _redirect(automaton, state, token, old, new):
         state = nodes[state, LINK]
 
 
-@_part
+@part
 def _degree(automaton, state):
     """How many transitions of `state` are in the table."""
     degree, entry = 0, automaton.nodes[state, HEAD]
@@ -144,7 +126,7 @@ def _degree(automaton, state):
     return degree
 
 
-@_part
+@part
 def _clone(automaton, original, length):
     """Split off the substrings of `original` of up to `length` tokens into a new state."""
     nodes, edges, registers = automaton.nodes, automaton.edges, automaton.registers
@@ -162,7 +144,7 @@ def _clone(automaton, original, length):
     return clone
 
 
-@_part
+@part
 def _home(automaton, state, token, target):
     """The state whose longest substring is that of `state` and `token`: `target` or a part of it; -1 when full."""
     length = automaton.nodes[state, LEN] + 1
@@ -175,7 +157,7 @@ def _home(automaton, state, token, target):
     return clone
 
 
-@_part
+@part
 def _new_state(automaton, length):
     """Add the state of the document so far and one token more: `length` tokens, never seen before."""
     nodes, registers = automaton.nodes, automaton.registers
@@ -188,14 +170,14 @@ def _new_state(automaton, length):
     return state
 
 
-@_part
+@part
 def _follow(automaton, token):
     """The state of the document with `token` appended, which is added if need be; -1 when full."""
     nodes, registers = automaton.nodes, automaton.registers
     state, newest = registers[PENDING], registers[STATES] - 1
     if state < 0:
         state = registers[LAST]
-        known = _target(automaton, state, token)
+        known = goto(automaton, state, token)
         if known != 0:  # only an earlier document can have gone on like this
             return _home(automaton, state, token, known)
         newest = _new_state(automaton, nodes[state, LEN] + 1)
@@ -213,7 +195,7 @@ def _follow(automaton, token):
     return newest
 
 
-@_part
+@part
 def _count(automaton):
     """Count the newest position in every class that ends there.
 
@@ -228,7 +210,7 @@ def _count(automaton):
     registers[COUNTED] = registers[LENGTH]
 
 
-@_part
+@part
 def _tracked(automaton, last, token):
     """The class of the document's last MAX_MATCH tokens (of all, when there are fewer) after `token`.
 
@@ -237,13 +219,13 @@ def _tracked(automaton, last, token):
     nodes, limit = automaton.nodes, automaton.registers[MAX_MATCH]
     if nodes[nodes[last, LINK], LEN] < limit:
         return last
-    state = _target(automaton, automaton.registers[TRACKED], token)
+    state = goto(automaton, automaton.registers[TRACKED], token)
     while nodes[nodes[state, LINK], LEN] >= limit:
         state = nodes[state, LINK]
     return state
 
 
-@_part
+@part
 def _append(automaton, token):
     """Take one token in; False when an array is full, and then to be called again with the same token."""
     registers = automaton.registers
@@ -259,7 +241,7 @@ def _append(automaton, token):
     return True
 
 
-@_part
+@part
 def _find_match(automaton):
     """Store the longest suffix of the document that also ends earlier."""
     nodes, registers = automaton.nodes, automaton.registers
@@ -274,7 +256,40 @@ def _find_match(automaton):
     registers[MATCH + 3] = nodes[state, COUNT]
 
 
-@_kernel
+@part
+def matched_state(automaton):
+    """The state of the longest match; the root when there is none."""
+    state = automaton.registers[TRACKED]
+    if state != ROOT and automaton.nodes[state, COUNT] == 0:
+        state = automaton.nodes[state, LINK]
+    return state
+
+
+@part
+def shortened(automaton, state, length):
+    """The state of the last `length` tokens of a longer one."""
+    nodes = automaton.nodes
+    while state > ROOT and nodes[nodes[state, LINK], LEN] >= length:
+        state = nodes[state, LINK]
+    return state
+
+
+@part
+def most_frequent(automaton, state):
+    """The latest place of the token that followed `state` most often; -1 for none."""
+    nodes, edges = automaton.nodes, automaton.edges
+    following = nodes[state, NEXT]
+    count, place = nodes[following, COUNT], nodes[following, LATEST]
+    entry = nodes[state, HEAD]
+    while entry != 0:
+        following = edges[entry - 1, TARGET]
+        if nodes[following, COUNT] > count:
+            count, place = nodes[following, COUNT], nodes[following, LATEST]
+        entry = edges[entry - 1, SIBLING]
+    return place
+
+
+@kernel
 def extend(arrays, stop):
     """Take in `text` up to `stop` and find the match there; returns how far it got before an array was full."""
     automaton = Automaton(*arrays)
@@ -286,7 +301,7 @@ def extend(arrays, stop):
     return registers[LENGTH]
 
 
-@_kernel
+@kernel
 def end_document(arrays):
     """Put a separator behind the document and start again from the root; `text` has room for it."""
     automaton = Automaton(*arrays)
@@ -299,7 +314,7 @@ def end_document(arrays):
     _find_match(automaton)
 
 
-@_kernel
+@kernel
 def rehash(arrays, old_edges):
     """Move the transitions in `old_edges` into the empty table of `arrays`."""
     automaton = Automaton(*arrays)

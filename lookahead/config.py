@@ -18,7 +18,8 @@ class LookupConfig:
         draft_per_match: 0 lets measured cost and learned survival decide how many tokens pay, in every step. Any other
             number drafts that many tokens per token of the matched suffix, up to ``max_draft``: a fixed rule, which
             looks at no clock.
-        min_match: Shortest match that is drafted from, in tokens.
+        min_match: Tokens before the copied place that must agree with the last ones, at least. 0 also lets a copy go
+            on right behind a token that differs.
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
             It need not be part of the prompt.
         references: Further texts that the output may copy from, each as text or token ids.
@@ -37,13 +38,13 @@ class LookupConfig:
 
     max_draft: int = 64
     draft_per_match: int = 0
-    min_match: int = 1
+    min_match: int = 0
     prediction: Text | None = None
     references: tuple[Text, ...] = ()
     fixed_width: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("max_draft", 0), ("draft_per_match", 0), ("min_match", 1), ("fixed_width", 0)):
+        for name, least in (("max_draft", 0), ("draft_per_match", 0), ("min_match", 0), ("fixed_width", 0)):
             _check_integer(name, getattr(self, name), least)
         if self.prediction is not None:
             _check_text("prediction", self.prediction)

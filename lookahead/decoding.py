@@ -53,6 +53,9 @@ class Proposer(Protocol):
     def observe(self, step: StepRecord) -> None:
         """Learn what a step cost."""
 
+    def finish(self) -> None:
+        """Take note that the text has ended."""
+
 
 def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, stats: DecodingStats) -> None:
     """Generate until every row has ended, one forward pass a step, emitting what plain decoding would emit.
@@ -87,6 +90,8 @@ def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, s
         )
         proposers[rows[0]].observe(step)
         stats.record(step)
+    for proposer in proposers:
+        proposer.finish()
 
 
 def _emit(row: int, draft: Draft, choose: Callable[[int], int], output: Output) -> list[int]:

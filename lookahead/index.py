@@ -153,6 +153,11 @@ class SuffixIndex:
         return view
 
     @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of the automaton, as kernels take them; valid until the index is extended."""
+        return self._arrays
+
+    @property
     def nbytes(self) -> int:
         """Bytes held by the arrays, spare room included."""
         return sum(part.nbytes for part in self._arrays) + self._boundaries.itemsize * len(self._boundaries)

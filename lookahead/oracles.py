@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lookahead.kernels import kernel
 from lookahead.replay import Recording, ReplayMethod
-from lookahead.rules import TextMethod, jit
+from lookahead.rules import TextMethod
 
 
-@jit
+@kernel
 def longest_copy(text, known, limit, anchored):
     """The longest span of the first `known` tokens that equals what follows them, up to `limit` tokens of it.
 

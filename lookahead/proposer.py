@@ -1,28 +1,48 @@
 """LookupProposer: from the text so far to one draft."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+import numpy as np
+
+from lookahead.candidates import (
+    CONTEXT,
+    FIRST,
+    LATEST,
+    LENGTH,
+    MATCH,
+    PREDICTION,
+    REFERENCE,
+    SOURCE,
+    SOURCES,
+    empty_candidates,
+)
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.index import SuffixIndex
-from lookahead.pacing import MAX_DEPTH, Pacing
+from lookahead.pacing import Pacing
+from lookahead.planning import ROW, empty_plan, learn_step, plan_step
+from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
+from lookahead.trail import empty_trail
+
+_NO_END = 2**62
 
 
 class LookupProposer:
-    """Proposes the tokens that followed the current suffix where it occurred before, as many as pay.
+    """Proposes the likeliest continuation that prompt, output, prediction and references offer, as far as it pays.
 
     Args:
         config: Options; ``max_draft``, ``draft_per_match`` and ``min_match`` are read here.
-        documents: Token ids of texts to copy from that are not part of the prompt, most relevant last.
+        prompt: Token ids of the prompt.
+        references: Token ids of texts to copy from that are not part of the prompt, most relevant last.
+        prediction: Token ids of the text that the output is expected to resemble.
         stop_tokens: A draft ends after the first of these (end of sequence: nothing follows it).
         banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them).
         pacing: What is known of the model's costs and of how drafts fare; learns from every step. New when None.
 
     Example:
-        >>> proposer = LookupProposer(LookupConfig(max_draft=3))
-        >>> proposer.extend([5, 6, 7, 8, 9, 5, 6])
+        >>> proposer = LookupProposer(LookupConfig(max_draft=3), prompt=[5, 6, 7, 8, 9])
+        >>> proposer.extend([5, 6])
         >>> proposer.propose(room=10).tokens
         (7, 8, 9)
     """
@@ -30,87 +50,97 @@ class LookupProposer:
     def __init__(
         self,
         config: LookupConfig,
-        documents: Iterable[Sequence[int]] = (),
+        prompt: Sequence[int] = (),
+        references: Iterable[Sequence[int]] = (),
+        prediction: Sequence[int] | None = None,
         stop_tokens: Collection[int] = (),
         banned_tokens: Collection[int] = (),
         pacing: Pacing | None = None,
     ) -> None:
         self._config = config
-        self._stop = frozenset(stop_tokens)
-        self._banned = frozenset(banned_tokens)
         self._pacing = Pacing() if pacing is None else pacing
-        self._candidates: list[_Candidate] = []
         self._index = SuffixIndex()
-        for document in documents:
-            if len(document):
-                self._index.extend(document)
-                self._index.end_document()
+        self._swaps = empty_swaps()
+        self._candidates, self._plan = empty_candidates(), empty_plan()
+        self._planned = False
+        self._prediction = prediction
+        documents = [self._add(text, REFERENCE) for text in references if len(text)]
+        start = len(self._index)
+        if prediction is not None and len(prediction):
+            documents.append(self._add(self._pacing.frame.around(prediction), PREDICTION))
+        self._trail = empty_trail(start if len(self._index) > start else -1)
+        self._output_start = len(self._index) + len(prompt)
+        self._documents = np.array([*documents, (_NO_END, CONTEXT)], np.int64)
+        ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
+        self._limits = np.array(list(ends.items()), np.int64).reshape(len(ends), 2)
+        self.extend(prompt)
 
     @property
     def index(self) -> SuffixIndex:
-        """The index over documents, prompt and output."""
+        """The index over references, prediction, prompt and output."""
         return self._index
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Append committed tokens: the prompt, then the output as it grows."""
-        if len(tokens):
-            self._index.extend(tokens)
-            self._candidates = [each for each in self._candidates if each.follow(tokens, self._pacing)]
+        """Append the tokens that a step emitted."""
+        if not len(tokens):
+            return
+        if self._planned:
+            self._planned = False
+            survival, came = tuple(self._pacing.survival), np.asarray(tokens, np.int32)
+            offered, plan = tuple(self._candidates), tuple(self._plan)
+            learn_step(self._index.arrays, self._swaps, self._trail, offered, survival, plan, came)
+        self._index.extend(tokens)
 
     def propose(self, room: int) -> Draft:
         """Return the draft for the next step, at most ``room`` tokens; empty when nothing matches or nothing pays."""
         limit = min(room, self._config.max_draft)
-        match = self._index.longest_match()
-        if limit <= 0 or match.length < self._config.min_match:
+        if limit <= 0 or not len(self._index):
             return EMPTY
-        tokens = self._continuation(match.latest, match.first)
-        if not tokens:
-            return EMPTY
-        self._candidates.append(_Candidate(tokens, match.length))
-        length = self._length(match.length, min(limit, len(tokens)))
-        if not length:
-            return EMPTY
-        start = match.latest + 1
-        return Draft(tuple(tokens[:length]), (), "context", match.length, tuple(range(start, start + length)))
+        self._candidates.count[0] = 0
+        plan_step(
+            self._index.arrays,
+            self._documents,
+            self._limits,
+            self._swaps,
+            self._trail,
+            tuple(self._candidates),
+            self._config.min_match,
+            tuple(self._pacing.survival),
+            tuple(self._plan),
+            limit,
+        )
+        self._planned = True
+        if self._config.draft_per_match:
+            return self._by_rule(limit)
+        return self._draft(int(self._plan.chosen[ROW]), self._pacing.length(self._plan))
 
     def observe(self, step: StepRecord) -> None:
         """Learn what a step of the model cost."""
         self._pacing.observe(step.width, step.forward_s, step.emitted_tokens / step.rows)
 
-    def _length(self, match_length: int, limit: int) -> int:
-        per_match = self._config.draft_per_match
-        return min(limit, per_match * match_length) if per_match else self._pacing.length(match_length, limit)
+    def finish(self) -> None:
+        """Note, at the end of the text, what the output has around the prediction."""
+        if self._prediction is not None:
+            output = self._index.tokens[self._output_start :].tolist()
+            self._pacing.frame = self._pacing.frame.after(output, self._prediction)
 
-    def _continuation(self, latest: int, first: int) -> list[int]:
-        """Return what followed the latest occurrence or, where a document ends there, the first."""
-        tokens = self._index.continuation(latest, MAX_DEPTH)
-        if not len(tokens):
-            tokens = self._index.continuation(first, MAX_DEPTH)
-        return self._allowed(tokens.tolist())
+    def _by_rule(self, limit: int) -> Draft:
+        """Draft so many tokens per matched one behind the longest match, whatever is known."""
+        facts, kind = self._candidates.facts[0], self._candidates.kinds[0, 0]
+        if not self._candidates.count[0] or kind not in (LATEST, FIRST):
+            return EMPTY
+        return self._draft(0, min(limit, self._config.draft_per_match * int(facts[MATCH]), int(facts[LENGTH])))
 
-    def _allowed(self, tokens: list[int]) -> list[int]:
-        """Cut before the first banned token and after the first stop token."""
-        for i, token in enumerate(tokens):
-            if token in self._banned:
-                return tokens[:i]
-            if token in self._stop:
-                return tokens[: i + 1]
-        return tokens
+    def _draft(self, row: int, length: int) -> Draft:
+        if not length:
+            return EMPTY
+        facts = self._candidates.facts[row]
+        tokens = tuple(self._candidates.tokens[row, :length].tolist())
+        origins = tuple(self._candidates.origins[row, :length].tolist())
+        return Draft(tokens, (), SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)
 
-
-@dataclass(slots=True)
-class _Candidate:
-    """What could have been drafted at a step; the tokens that come tell how far it would have gone, drafted or not."""
-
-    tokens: list[int]
-    match_length: int
-    right: int = 0
-
-    def follow(self, tokens: Sequence[int], pacing: Pacing) -> bool:
-        """Compare with what came; False when the candidate's fate is known."""
-        for token in tokens:
-            if self.right == len(self.tokens) or self.tokens[self.right] != token:
-                pacing.learn(self.match_length, self.right, wrong=self.right < len(self.tokens))
-                return False
-            self.right += 1
-        return True
+    def _add(self, text: Sequence[int], source: int) -> tuple[int, int]:
+        """Index a document; return where it ends and what it is."""
+        self._index.extend(text)
+        self._index.end_document()
+        return len(self._index) - 1, source

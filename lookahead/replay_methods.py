@@ -39,13 +39,17 @@ class LookupMethod:
     def __init__(self, config: LookupConfig) -> None:
         self._config = config
         self._pacing = Pacing()
+        self._proposer = LookupProposer(config)
+        self._step: tuple[int, float] | None = None
 
     def begin(self, recording: Recording) -> None:
         """Index what precedes the output."""
-        texts = [*recording.references, *([] if recording.prediction is None else [recording.prediction])]
-        self._step: tuple[int, float] | None = None
-        self._proposer = LookupProposer(self._config, [text.tolist() for text in texts], pacing=self._pacing)
-        self._proposer.extend(recording.prompt.tolist())
+        self._proposer.finish()
+        prediction = None if recording.prediction is None else recording.prediction.tolist()
+        references = [text.tolist() for text in recording.references]
+        prompt = recording.prompt.tolist()
+        self._proposer = LookupProposer(self._config, prompt, references, prediction, pacing=self._pacing)
+        self._step = None
 
     def propose(self, room: int) -> Sequence[int]:
         """Return the draft for the next step."""

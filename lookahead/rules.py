@@ -1,24 +1,15 @@
 """The drafting rules of other systems and the simplest of our own, for side-by-side figures in a replay."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import numba
 import numpy as np
 
 from lookahead.index import SuffixIndex
+from lookahead.kernels import kernel
 from lookahead.replay import Ids, Recording
 
 
-def jit(function: Any) -> Any:
-    """Compile with a cache on disk, or without where no folder for it is writable."""
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:
-        return numba.njit(function)
-
-
-@jit
+@kernel
 def earliest_ngram(text, length, longest, shortest):
     """Where the earliest occurrence of the longest n-gram that ends `text` goes on, for n from longest to shortest.
 

@@ -22,6 +22,8 @@ from lookahead.plugins.hf_target import HFTarget
 from lookahead.proposer import LookupProposer
 from lookahead.stats import DecodingStats
 
+_OVERLAP = 16  # tokens by which a second start of a text runs into the first, so that the match goes on there
+
 
 def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     """Decode with drafts where that is right, plainly elsewhere or when ``config`` is None.
@@ -87,30 +89,35 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
 
 
 def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupProposer]:
-    """Index references, prediction, encoder's and row's text in this order: of equal matches the latest is taken."""
+    """Return a proposer for each row, which copies from references, prediction, the encoder's and the row's text."""
     end_tokens = getattr(call.generation_config, "_eos_token_tensor", None)
-    texts = [(f"references[{i}]", text) for i, text in enumerate(config.references)]
-    if config.prediction is not None:
-        texts.append(("prediction", config.prediction))
-    documents = [_token_ids(model, name, text) for name, text in texts]
+    references = [_token_ids(model, f"references[{i}]", text) for i, text in enumerate(config.references)]
+    prediction = None if config.prediction is None else _token_ids(model, "prediction", config.prediction)
+    if isinstance(config.prediction, str) and prediction is not None:
+        references.append(_other_start(state_of(model).tokenizer, config.prediction, prediction))
     return [
-        _with_prompt(
-            LookupProposer(
-                config,
-                documents=[*documents, encoder_text],
-                stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
-                banned_tokens=multimodal_token_ids(model.config),
-                pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
-            ),
-            prompt,
+        LookupProposer(
+            config,
+            prompt=prompt,
+            references=[*references, encoder_text],
+            prediction=prediction,
+            stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
+            banned_tokens=multimodal_token_ids(model.config),
+            pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
         )
         for prompt, encoder_text in zip(_prompts(model, call), _encoder_texts(model, call), strict=True)
     ]
 
 
-def _with_prompt(proposer: LookupProposer, prompt: list[int]) -> LookupProposer:
-    proposer.extend(prompt)
-    return proposer
+def _other_start(tokenizer: Any, text: str, ids: list[int]) -> list[int]:
+    """Return how the text starts behind a newline, where its first tokens split otherwise there; else nothing."""
+    newline = tokenizer("\n", add_special_tokens=False)["input_ids"]
+    behind = tokenizer("\n" + text, add_special_tokens=False)["input_ids"]
+    start = behind[len(newline) :] if behind[: len(newline)] == newline else behind[1:]
+    same = 0
+    while same < min(len(ids), len(start)) and ids[-1 - same] == start[-1 - same]:
+        same += 1
+    return start[: len(start) - same + _OVERLAP] if same < len(start) else []
 
 
 def _prompts(model: Any, call: Call) -> list[list[int]]:

@@ -69,8 +69,8 @@ class _Row:
     """One text, and the draft that would be under way."""
 
     def __init__(self, config: LookupConfig, documents: list[list[int]], prompt: list[int]) -> None:
-        self._proposer = LookupProposer(config, documents)
-        self._proposer.extend(prompt)
+        self._proposer = LookupProposer(config, prompt, documents)
+        self._came: list[int] = []
         self._room = config.max_draft
         self._draft: Draft | None = None
         self._node: int = ROOT
@@ -85,10 +85,11 @@ class _Row:
             child = self._draft.child(self._node, token)
             if child is not None:
                 self._node, self._accepted = child, self._accepted + 1
-                self._proposer.extend([token])
+                self._came.append(token)
                 return None
             step = self._record()
-        self._proposer.extend([token])
+        self._proposer.extend([*self._came, token])
+        self._came = []
         self._draft, self._node, self._accepted = self._proposer.propose(self._room), ROOT, 0
         return step
 

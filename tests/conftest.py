@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lookahead.pacing import Pacing
+from lookahead.planning import FOLLOWED
 
 PACED = {"test_pacing", "test_real_model", "test_replay"}
 
@@ -20,6 +21,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.fixture(autouse=True)
 def without_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draft four tokens per matched one, but where pacing itself is tested: a clock decides differently every run."""
+    """Draft all that has a chance, but where pacing itself is tested: a clock decides differently every run."""
     if request.path.stem not in PACED:
-        monkeypatch.setattr(Pacing, "length", lambda self, match_length, limit: min(limit, 4 * match_length))
+        monkeypatch.setattr(Pacing, "length", lambda self, plan: int(plan.chosen[FOLLOWED]))

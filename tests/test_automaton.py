@@ -43,7 +43,7 @@ def read(automaton, pattern):
     """The state after reading `pattern` from the root, 0 when the automaton stops."""
     state = ROOT
     for token in pattern:
-        state = int(kernels._target(automaton, state, token))
+        state = int(kernels.goto(automaton, state, token))
         if state == ROOT:
             break
     return state

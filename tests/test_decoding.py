@@ -60,6 +60,9 @@ class Drafts:
     def observe(self, step: StepRecord) -> None:
         self.steps.append(step)
 
+    def finish(self) -> None:
+        self.finished = True
+
 
 def run(length: int, *drafts: Sequence[int]) -> tuple[Output, Model, Drafts, DecodingStats]:
     output, stats, proposer = Output(length), DecodingStats(), Drafts(*drafts)

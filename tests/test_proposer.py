@@ -1,17 +1,45 @@
-"""A draft is the text that followed the longest match, as long as it pays and the room allows."""
+"""A draft is the likeliest continuation that the visible text offers, as long as it pays and the room allows."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lookahead import LookupConfig, LookupProposer
 from lookahead.draft import EMPTY
+from lookahead.pacing import Pacing
+from lookahead.planning import FOLLOWED
 
 
 def proposer(
-    tokens: list[int], documents: tuple = (), stop: tuple = (), banned: tuple = (), **options: int
+    tokens: list[int],
+    references: tuple = (),
+    prediction: list[int] | None = None,
+    stop: tuple = (),
+    banned: tuple = (),
+    **options: int,
 ) -> LookupProposer:
-    made = LookupProposer(LookupConfig(**{"draft_per_match": 4, **options}), documents, stop, banned)
-    made.extend(tokens)
-    return made
+    config = LookupConfig(**{"draft_per_match": 4, **options})
+    return LookupProposer(config, tokens, references, prediction, stop, banned)
+
+
+def written(text: list[int], **known) -> tuple[list[tuple[int, ...]], LookupProposer]:
+    """The drafts on the way to a text, each verified, by a proposer that knows what is given."""
+    made = LookupProposer(LookupConfig(), **known)
+    made.extend(text[:1])
+    drafts, at = [], 1
+    while at < len(text):
+        draft = made.propose(len(text) - at).tokens
+        right = next((i for i, token in enumerate(draft) if token != text[at + i]), len(draft))
+        drafts.append(draft)
+        made.extend(text[at : at + right + 1])
+        at += right + 1
+    return drafts, made
+
+
+@pytest.fixture
+def whole_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Length is no cost."""
+    monkeypatch.setattr(Pacing, "length", lambda self, plan: int(plan.chosen[FOLLOWED]))
 
 
 def test_the_draft_continues_the_longest_match_at_its_latest_place() -> None:
@@ -19,10 +47,11 @@ def test_the_draft_continues_the_longest_match_at_its_latest_place() -> None:
     assert draft.tokens == (8, 1)
     assert draft.match_length == 3
     assert draft.origins == (7, 8)
+    assert draft.source == "context"
 
 
 @pytest.mark.parametrize(("match", "length"), [(1, 4), (2, 8), (3, 10), (9, 10)])
-def test_a_longer_match_earns_a_longer_draft_up_to_the_cap(match, length) -> None:
+def test_by_the_fixed_rule_a_longer_match_earns_a_longer_draft_up_to_the_cap(match, length) -> None:
     text = list(range(100, 160))
     draft = proposer([*text, *range(match, 0, -1), *text[:match]], max_draft=10).propose(room=50)
     assert draft.tokens == tuple(text[match : match + length])
@@ -40,15 +69,16 @@ def test_a_copy_may_run_over_its_own_end() -> None:
     assert proposer([1, 2, 1, 2, 1, 2]).propose(room=7).tokens == (1, 2, 1, 2, 1, 2, 1)
 
 
-def test_documents_are_copied_from_but_never_across_their_end() -> None:
-    made = proposer([1, 2], documents=([9, 1, 2, 3, 4], [], [5, 6]))
-    assert made.propose(room=8).tokens == (3, 4)
+def test_references_are_copied_from_but_never_across_their_end() -> None:
+    made = proposer([1, 2], references=([9, 1, 2, 3, 4], [], [5, 6]))
+    draft = made.propose(room=8)
+    assert (draft.tokens, draft.source) == ((3, 4), "references")
     made.extend([3, 4])
     assert made.propose(room=8) is EMPTY
 
 
 def test_of_equal_matches_the_prompts_own_is_taken() -> None:
-    assert proposer([1, 2, 4, 1, 2], documents=([1, 2, 3],)).propose(room=1).tokens == (4,)
+    assert proposer([1, 2, 4, 1, 2], references=([1, 2, 3],)).propose(room=1).tokens == (4,)
 
 
 def test_a_draft_ends_with_an_end_token_and_before_a_placeholder() -> None:
@@ -56,3 +86,92 @@ def test_a_draft_ends_with_an_end_token_and_before_a_placeholder() -> None:
     assert proposer(text, stop=(0,)).propose(room=9).tokens == (2, 3, 0)
     assert proposer(text, banned=(0,)).propose(room=9).tokens == (2, 3)
     assert proposer(text, banned=(2,)).propose(room=9) is EMPTY
+
+
+@pytest.mark.usefixtures("whole_drafts")
+class TestACopyGoesOn:
+    """The file is 100 ... 159; the output repeats it with a change, and copying goes on behind it."""
+
+    FILE = tuple(range(100, 160))
+
+    def drafts_behind(self, output: list[int], place: int) -> tuple[int, ...]:
+        """What is drafted behind the first ``place`` tokens of an output."""
+        _, made = written(output[:place], prediction=self.FILE)
+        return made.propose(20).tokens
+
+    def test_from_the_start_of_a_prediction(self) -> None:
+        made = LookupProposer(LookupConfig(), prediction=self.FILE)
+        draft = made.propose(10)
+        assert draft.tokens == self.FILE[:10]
+        assert draft.source == "prediction"
+
+    def test_behind_what_is_written_before_a_prediction(self) -> None:
+        assert self.drafts_behind([7, 8, 9, *self.FILE], 3) == self.FILE[:20]
+
+    def test_behind_a_token_that_was_replaced(self) -> None:
+        output = [*self.FILE[:20], 7, *self.FILE[21:]]
+        assert self.drafts_behind(output, 21) == self.FILE[21:41]
+
+    def test_behind_tokens_that_were_inserted(self) -> None:
+        output = [*self.FILE[:20], 7, 8, 9, *self.FILE[20:]]
+        assert self.drafts_behind(output, 24) == self.FILE[21:41]
+
+    def test_behind_tokens_that_were_left_out(self) -> None:
+        output = [*self.FILE[:20], *self.FILE[25:]]
+        assert self.drafts_behind(output, 21) == self.FILE[26:46]
+
+    def test_at_the_nearer_of_two_equal_places(self) -> None:
+        file = [*range(100, 120), 1, 2, 3, 4, *range(200, 280), 1, 2, 3, 5, *range(300, 320)]
+        _, made = written(file[:23], prediction=file)
+        assert made.propose(3).tokens == (4, 200, 201)
+
+    def test_with_a_replacement_where_the_file_says_the_same_again(self) -> None:
+        before, between, behind = list(range(100, 130)), list(range(200, 300)), list(range(400, 410))
+        file = [*before, 50, 51, *between, 50, 51, *behind]
+        drafts, _ = written([*before, 60, *between, 60, *behind], prediction=file)
+        assert (*between[-20:], 60, *behind) == drafts[-1][-31:]
+
+
+def test_the_frame_of_one_output_is_expected_of_the_next() -> None:
+    pacing, file, other = Pacing(), list(range(100, 130)), list(range(200, 230))
+    _, made = written([7, 8, *file, 9], prediction=file, pacing=pacing)
+    made.finish()
+    made = LookupProposer(LookupConfig(), prediction=other, pacing=pacing)
+    assert made.propose(64).tokens == (7, 8, *other, 9)[: len(made.propose(64))]
+    assert len(made.propose(64)) > 2
+
+
+def test_what_one_text_taught_the_next_one_uses() -> None:
+    """Copies that never come true are drafted no more, and copies that always do grow."""
+    pacing = Pacing()
+    for _ in range(200):
+        pacing.observe(1, 1.0, 1)
+        pacing.observe(9, 1.8, 1)
+    first = LookupProposer(LookupConfig(), [1, 2, 3, 4, 1], pacing=pacing)
+    before = len(first.propose(60))
+    for text in range(60):
+        made = LookupProposer(LookupConfig(), [*range(10 * text, 10 * text + 9), 10 * text], pacing=pacing)
+        made.propose(60)
+        made.extend([10 * text + 9])
+    assert len(LookupProposer(LookupConfig(), [1, 2, 3, 4, 1], pacing=pacing).propose(60)) < max(before, 1)
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=60),
+    st.lists(st.lists(st.integers(0, 3), max_size=20), max_size=3),
+    st.lists(st.integers(0, 3), max_size=20),
+    st.integers(0, 70),
+)
+def test_whatever_is_drafted_was_copied_from_where_it_says(text, references, prediction, room) -> None:
+    made = LookupProposer(LookupConfig(), [], references, prediction, stop_tokens=[3])
+    at = 0
+    while at < len(text):
+        draft = made.propose(room)
+        assert len(draft) <= min(room, 64)
+        assert 3 not in draft.tokens[:-1]
+        known = [*made.index.tokens.tolist(), *draft.tokens]  # a copy may run over the end of the text
+        assert [known[origin] for origin in draft.origins] == list(draft.tokens)
+        right = next((i for i, t in enumerate(draft.tokens) if t != (text[at:] + [9] * 65)[i]), len(draft))
+        emitted = text[at : at + right + 1]
+        made.extend(emitted)
+        at += len(emitted)

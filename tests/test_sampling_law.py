@@ -93,6 +93,9 @@ class Adversary:
     def observe(self, step: StepRecord) -> None:
         pass
 
+    def finish(self) -> None:
+        pass
+
 
 def sample_text() -> tuple[int, ...]:
     criteria = StoppingCriteriaList([MaxLengthCriteria(len(PROMPT) + LENGTH), EosTokenCriteria(END)])

@@ -153,6 +153,9 @@ class Scripted:
     def observe(self, step: StepRecord) -> None:
         pass
 
+    def finish(self) -> None:
+        pass
+
 
 class Random:
     """A proposer that drafts anything, of any length."""
@@ -169,4 +172,7 @@ class Random:
         return Draft(tuple(tokens.tolist())) if length else EMPTY
 
     def observe(self, step: StepRecord) -> None:
+        pass
+
+    def finish(self) -> None:
         pass
