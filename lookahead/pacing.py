@@ -1,10 +1,5 @@
 """Pacing: what one model has taught about its costs and about how drafts fare, and the choice that follows from it."""
 
-import io
-import os
-import tempfile
-import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,38 +52,6 @@ class Pacing:
     def observe(self, width: int, seconds: float, tokens: float) -> None:
         """Take in the cost of a step that read ``width`` tokens and emitted ``tokens``."""
         self.cost.observe(width, seconds, tokens)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was learned to a file, atomically.
-
-        Raises:
-            OSError: The file can't be written.
-        """
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **self.state())
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(buffer.getvalue())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Pacing":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            OSError: The file can't be read.
-            ValueError: It is no such file, or was written by a version that measured other things.
-        """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return cls.from_state(dict(file))
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"path {os.fspath(path)!r} holds no pacing of this version: {error}; delete it") from None
 
     def state(self) -> dict[str, Any]:
         """Return what was learned as arrays by name."""

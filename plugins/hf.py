@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from os import PathLike
 from typing import Any, TypeAlias
 
 from torch import Tensor
@@ -27,7 +28,7 @@ from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
 from lookahead.stats import DecodingStats
 
-__all__ = ["disable", "enable", "is_enabled", "lookup_generate", "stats"]
+__all__ = ["disable", "enable", "is_enabled", "load_learned", "lookup_generate", "save_learned", "stats"]
 
 Options: TypeAlias = LookupConfig | Mapping[str, Any] | bool | None
 
@@ -152,6 +153,25 @@ def stats(model: Any) -> DecodingStats:
     They grow while the call runs, so a streamer may read them.
     """
     return state_of(_unwrapped(model)).stats()
+
+
+def save_learned(model: Any, path: str | PathLike[str]) -> None:
+    """Write what the model's calls have taught about costs and drafts to a file, for :func:`load_learned`.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    state_of(_unwrapped(model)).knowledge.save(path)
+
+
+def load_learned(model: Any, path: str | PathLike[str]) -> None:
+    """Start from what :func:`save_learned` wrote: the first call drafts as well as the last one before did.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: It is no such file, or was written by a version that learned other things.
+    """
+    state_of(_unwrapped(model)).knowledge.load(path)
 
 
 def lookup_generate(

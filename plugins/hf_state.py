@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lookahead.config import LookupConfig
+from lookahead.knowledge import Knowledge
 from lookahead.pacing import Pacing
 from lookahead.stats import DecodingStats
 
@@ -25,7 +26,7 @@ class ModelState:
     tokenizer: Any = None
     logged: set[str] = field(default_factory=set)
     checked: dict[Any, str | None] = field(default_factory=dict)
-    pacings: dict[Any, Pacing] = field(default_factory=dict)
+    knowledge: Knowledge = field(default_factory=Knowledge)
     by_thread: "WeakKeyDictionary[threading.Thread, DecodingStats]" = field(default_factory=WeakKeyDictionary)
     latest: DecodingStats = field(default_factory=DecodingStats)
 
@@ -40,7 +41,7 @@ class ModelState:
 
     def pacing(self, model: Any, rows: int) -> Pacing:
         """Return what is known of costs and drafts at this model's precision, device and batch size."""
-        return self.pacings.setdefault((model.dtype, model.device, rows), Pacing())
+        return self.knowledge.under(model.dtype, model.device, rows)
 
     def log_plain(self, model: Any, reason: str) -> None:
         """Say once per model and reason that a call was decoded plainly."""

@@ -195,3 +195,12 @@ def test_what_one_call_teaches_the_next_one_knows(model) -> None:
     generate(model, lookup=True)
     assert model._lookup_state.pacing(model, 1) is pacing
     assert (pacing.survival.weights != weights).any()
+
+
+def test_what_was_learned_is_kept_in_a_file_across_models(model, tmp_path) -> None:
+    generate(model, lookup=True)
+    hf.save_learned(model, tmp_path / "learned.npz")
+    other = hf.enable(llama())
+    hf.load_learned(other, tmp_path / "learned.npz")
+    mine, back = (m._lookup_state.pacing(m, 1).survival.weights for m in (model, other))
+    assert (mine == back).all()

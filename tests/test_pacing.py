@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from lookahead import LookupConfig, LookupProposer
-from lookahead.framing import Frame
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, Plan, empty_plan
 from lookahead.survival import chance, learn_token, new_survival
@@ -105,56 +104,6 @@ def test_learning_survives_any_history_of_certainties() -> None:
         learn_token(survival, codes, float(draw.random() < 0.5))
     assert np.isfinite(survival.weights).all()
     assert (survival.precision > 0).all()
-
-
-@pytest.fixture
-def taught() -> Pacing:
-    pacing, text = paced({1: 1.0, 9: 1.3}), [*range(30), *range(20)]
-    made = LookupProposer(LookupConfig(), text, pacing=pacing)
-    for token in range(20, 28):
-        made.propose(8)
-        made.extend([token])
-    pacing.frame = Frame((1, 2), (3,))
-    return pacing
-
-
-def test_what_was_learned_comes_back_from_a_file(taught, tmp_path) -> None:
-    taught.save(tmp_path / "pacing.npz")
-    back = Pacing.load(tmp_path / "pacing.npz")
-    assert back.frame == taught.frame
-    assert (back.survival.weights == taught.survival.weights).all()
-    assert (back.survival.precision == taught.survival.precision).all()
-    assert (back.cost.seconds == taught.cost.seconds).all()
-    assert back.cost.worth == taught.cost.worth
-    assert [path.name for path in tmp_path.iterdir()] == ["pacing.npz"]
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"no archive at all"])
-def test_a_file_that_is_no_pacing_is_refused_in_one_sentence(tmp_path, content) -> None:
-    (tmp_path / "pacing.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"pacing\.npz.* holds no pacing of this version.*delete it"):
-        Pacing.load(tmp_path / "pacing.npz")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("format", np.array([99])),
-        ("weights", np.zeros(3)),
-        ("precision", np.full(1, np.nan)),
-        ("figures", np.array([np.nan, 1, 1])),
-    ],
-)
-def test_a_file_of_another_version_is_refused(taught, tmp_path, name, value) -> None:
-    np.savez(tmp_path / "pacing.npz", **{**taught.state(), name: value})
-    with pytest.raises(ValueError, match="holds no pacing of this version"):
-        Pacing.load(tmp_path / "pacing.npz")
-
-
-def test_a_file_that_lacks_something_is_refused(taught, tmp_path) -> None:
-    np.savez(tmp_path / "pacing.npz", **{name: value for name, value in taught.state().items() if name != "mean"})
-    with pytest.raises(ValueError, match="holds no pacing of this version"):
-        Pacing.load(tmp_path / "pacing.npz")
 
 
 def test_the_same_history_gives_the_same_drafts_in_every_process() -> None:

@@ -1,0 +1,74 @@
+"""Knowledge: what one model has taught under each of its circumstances, kept across calls and, if saved, processes."""
+
+import io
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lookahead.pacing import Pacing
+
+_BETWEEN = "/"
+
+
+class Knowledge:
+    """A pacing for each of the circumstances that change costs: precision, device, batch size.
+
+    Example:
+        >>> knowledge = Knowledge()
+        >>> knowledge.under("bfloat16", "cpu", 1) is knowledge.under("bfloat16", "cpu", 1)
+        True
+    """
+
+    def __init__(self) -> None:
+        self._pacings: dict[str, Pacing] = {}
+
+    def under(self, *circumstances: Any) -> Pacing:
+        """Return the pacing under these circumstances, new at the first time."""
+        return self._pacings.setdefault(",".join(map(str, circumstances)), Pacing())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was learned to a file, atomically.
+
+        Raises:
+            OSError: The file can't be written.
+        """
+        arrays = {
+            name + _BETWEEN + part: array
+            for name, pacing in list(self._pacings.items())
+            for part, array in pacing.state().items()
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(buffer.getvalue())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take over what :meth:`save` wrote, instead of what is known under the same circumstances.
+
+        Raises:
+            OSError: The file can't be read.
+            ValueError: It is no such file, or was written by a version that measured other things.
+        """
+        states: dict[str, dict[str, Any]] = {}
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                for name in file.files:
+                    circumstances, _, part = name.rpartition(_BETWEEN)
+                    states.setdefault(circumstances, {})[part] = file[name]
+            pacings = {circumstances: Pacing.from_state(state) for circumstances, state in states.items()}
+        except (ValueError, KeyError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"path {os.fspath(path)!r} holds no knowledge of this version ({error}): delete it, it is learned anew"
+            ) from None
+        self._pacings.update(pacings)

@@ -1,0 +1,107 @@
+"""What a model has taught comes back from a file, or the file is refused in one sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lookahead import LookupConfig, LookupProposer
+from lookahead.framing import Frame
+from lookahead.knowledge import Knowledge
+from lookahead.pacing import Pacing
+
+
+def teach(pacing: Pacing) -> None:
+    """Let a pacing see one short text."""
+    for width, seconds in ((1, 1.0), (9, 1.3)) * 20:
+        pacing.observe(width, seconds, 1)
+    made = LookupProposer(LookupConfig(), [*range(30), *range(20)], pacing=pacing)
+    for token in range(20, 28):
+        made.propose(8)
+        made.extend([token])
+    pacing.frame = Frame((1, 2), (3,))
+
+
+@pytest.fixture
+def taught() -> Knowledge:
+    knowledge = Knowledge()
+    teach(knowledge.under("bfloat16", "cuda:0", 1))
+    teach(knowledge.under("float32", "cpu", 8))
+    return knowledge
+
+
+def same(one: Pacing, other: Pacing) -> bool:
+    return all((one.state()[name] == other.state()[name]).all() for name in one.state())
+
+
+def test_circumstances_do_not_mix() -> None:
+    knowledge = Knowledge()
+    teach(knowledge.under("float32", "cpu", 1))
+    assert not same(knowledge.under("float32", "cpu", 1), knowledge.under("float32", "cpu", 2))
+
+
+def test_what_was_learned_comes_back_from_a_file(taught, tmp_path) -> None:
+    taught.save(tmp_path / "known.npz")
+    back = Knowledge()
+    back.load(tmp_path / "known.npz")
+    for circumstances in (("bfloat16", "cuda:0", 1), ("float32", "cpu", 8)):
+        assert same(back.under(*circumstances), taught.under(*circumstances))
+    assert back.under("float32", "cpu", 8).frame == Frame((1, 2), (3,))
+    assert back.under("float32", "cpu", 8).cost.worth == taught.under("float32", "cpu", 8).cost.worth
+    assert [path.name for path in tmp_path.iterdir()] == ["known.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"no archive at all"])
+def test_a_file_that_is_none_of_ours_is_refused_in_one_sentence(tmp_path, content) -> None:
+    (tmp_path / "known.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"known\.npz.* holds no knowledge of this version.*delete it"):
+        Knowledge().load(tmp_path / "known.npz")
+
+
+def test_an_array_file_is_no_knowledge(tmp_path) -> None:
+    with (tmp_path / "known.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match="holds no knowledge of this version"):
+        Knowledge().load(tmp_path / "known.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", np.array([99])),
+        ("weights", np.zeros(3)),
+        ("precision", np.full(1, np.nan)),
+        ("figures", np.array([np.nan, 1, 1])),
+        ("mean", None),
+    ],
+)
+def test_a_file_of_another_version_is_refused_whole(taught, tmp_path, name, value) -> None:
+    state = {**taught.under("float32", "cpu", 8).state(), name: value}
+    good = {f"good/{part}": array for part, array in taught.under("float32", "cpu", 8).state().items()}
+    np.savez(tmp_path / "known.npz", **good, **{f"bad/{part}": a for part, a in state.items() if a is not None})
+    back = Knowledge()
+    with pytest.raises(ValueError, match="holds no knowledge of this version"):
+        back.load(tmp_path / "known.npz")
+    assert not same(back.under("good"), taught.under("float32", "cpu", 8))
+
+
+def test_a_process_killed_while_saving_leaves_a_whole_file(taught, tmp_path) -> None:
+    path = tmp_path / "known.npz"
+    taught.save(path)
+    code = (
+        "import sys; from lookahead.knowledge import Knowledge\n"
+        "knowledge = Knowledge(); knowledge.load(sys.argv[1]); print('go', flush=True)\n"
+        "while True: knowledge.save(sys.argv[1])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    for _ in range(20):
+        Knowledge().load(path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    Knowledge().load(path)
