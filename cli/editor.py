@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lookahead.cli.console import Console
 from lookahead.cli.generation import Generator, Sampling, room_for_answer
+from lookahead.cli.learned import Learned
 from lookahead.cli.prompts import as_seen, edit_prompt, encode, thinks
 from lookahead.cli.status import StatusStreamer, live_status, summary
 
@@ -59,11 +60,12 @@ class ModelEditor:
         """Return the model's answer; the status line shows how it comes about."""
         tokenizer = self._generator.tokenizer
         prompt = edit_prompt(tokenizer, path, text, instruction)
-        limit = self._limit(len(prompt.ids), len(encode(tokenizer, text)))
+        file = encode(tokenizer, text)
+        limit = self._limit(len(prompt.ids), len(file))
         name = PurePath(path).name
         with live_status(self._console, f"{name}: reading {len(prompt.ids)} tokens") as show:
             streamer = StatusStreamer(self._generator.stats, lambda line: show(f"{name}: {line}"))
-            done = self._generator.complete(prompt.ids, limit, streamer, **_COPY_FREELY)
+            done = self._generator.complete(prompt.ids, limit, streamer, lookup={"prediction": file}, **_COPY_FREELY)
         figures = summary(self._generator.stats())
         return Answer(prompt.opening + done.text, done.cut, as_seen(tokenizer, text), done.stats, figures)
 
@@ -78,5 +80,7 @@ def load_editor(args: Namespace, console: Console) -> Editor:
     from lookahead.cli.models import ModelOptions, load
 
     model, tokenizer = load(ModelOptions.from_args(args), console)
-    generator = Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
+    learned = Learned(model.name_or_path, console.environment.variables)
+    generator = Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup, learned=learned)
+    )
     return ModelEditor(generator, console, args.max_new_tokens)

@@ -8,6 +8,7 @@ from typing import Any
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 from lookahead.cli.generation import Completion, Generator, Sampling, room_for_answer
+from lookahead.cli.learned import Learned
 from lookahead.cli.options import add_color_option, add_generation_options, add_model_options
 from lookahead.cli.prompts import encode, render
 from lookahead.cli.status import summary
@@ -63,7 +64,8 @@ def load_generator(args: argparse.Namespace, console: Console) -> Generator:
     from lookahead.cli.models import ModelOptions, load
 
     model, tokenizer = load(ModelOptions.from_args(args), console)
-    return Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup)
+    learned = Learned(model.name_or_path, console.environment.variables)
+    return Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup, learned=learned)
 
 
 def _write(generator: Generator, ids: list[int], limit: int, args: argparse.Namespace, console: Console) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookahead.cli.errors import CommandError
+from lookahead.cli.learned import Learned
 
 STATISTICS = (
     "prompt_tokens",
@@ -65,12 +66,18 @@ class Generator:
         tokenizer: Its tokenizer.
         sampling: How tokens are chosen.
         lookup: False decodes plainly.
+        learned: Where knowledge of the model is kept between runs; None for nowhere.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, sampling: Sampling, *, lookup: bool = True) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, sampling: Sampling, *, lookup: bool = True, learned: Learned | None = None
+    ) -> None:
         from lookahead.plugins import hf
 
         hf.enable(model, tokenizer)
+        self._learned = learned
+        if learned is not None:
+            learned.recall(model)
         self.model = model
         self.tokenizer = tokenizer
         self._sampling = sampling
@@ -105,6 +112,8 @@ class Generator:
             streamer=streamer,
             **arguments,
         )
+        if self._learned is not None:
+            self._learned.keep(self.model)
         new = output[0, len(ids) :].tolist()
         text = self.tokenizer.decode(new, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return Completion(text, self._was_cut(new), select(self.stats()))
