@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from transformers import cache_utils
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, QuantizedLayer
 from transformers.generation import logits_process as lp
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 
@@ -81,6 +81,8 @@ def _cache_reason(model: Any, call: Call) -> str | None:
     cache = call.cache
     if not isinstance(cache, Cache) or type(decoder_cache(cache)).__module__ != Cache.__module__:
         return f"its cache is no transformers Cache ({type(cache).__name__})"
+    if any(isinstance(layer, QuantizedLayer) and layer.is_croppable for layer in decoder_cache(cache).layers):
+        return "before transformers 5.24 a quantized cache loses tokens when it is cropped"
     if model._valid_auto_compile_criteria(call.model_kwargs, call.generation_config):
         return "a compiled static cache wants one token a step"
     return block_forward_reason(model, call)

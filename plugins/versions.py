@@ -58,7 +58,7 @@ class Supported:
 
 
 TRANSFORMERS = Supported("transformers", oldest="5.17.0", newest="5.24.0", below="6")
-TORCH = Supported("torch", oldest="2.13.0", newest="2.13.0", below="3")
+TORCH = Supported("torch", oldest="2.6.0", newest="2.13.0", below="3")
 
 
 @cache

@@ -7,7 +7,7 @@ import tokenizers
 import torch
 import transformers
 from conformance.test_images import inputs_for, seeing
-from tiny import Scripted, as_argument, falcon_h1, gpt2, llama, prompt, t5
+from tiny import Scripted, as_argument, falcon_h1, gpt2, llama, prompt, slow, t5
 from transformers.generation.stopping_criteria import StoppingCriteria
 
 from lookahead.plugins import hf, hf_call
@@ -129,7 +129,7 @@ def test_recurrent_hybrids_are_refused() -> None:
     assert drafted(model)
 
 
-@pytest.mark.parametrize("backend", ["quanto", "hqq", "fp8"])
+@pytest.mark.parametrize("backend", [slow("quanto"), "hqq", "fp8"])  # quanto compiles for a minute
 def test_quantized_caches_are_refused(model, backend) -> None:
     settings = {"backend": backend} if backend == "fp8" else {"backend": backend, "nbits": 4, "q_group_size": 8}
     both(model, cache_implementation="quantized", cache_config=settings)

@@ -12,7 +12,7 @@ import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny import MODELS, Scripted, as_argument, cache_of, gemma3, gpt2, llama, mistral, prompt, slow
-from transformers.cache_utils import StaticLayer
+from transformers.cache_utils import QuantizedLayer, StaticLayer
 from transformers.generation.stopping_criteria import StoppingCriteria
 
 from lookahead.draft import EMPTY, Draft
@@ -117,7 +117,7 @@ def assert_it_is_a_fresh_prefill(name: str, steps: list[tuple[int, int]], option
 QUANTIZED = {"quanto": {"nbits": 4}, "hqq": {"nbits": 4}, "fp8": {}}
 
 
-@pytest.mark.parametrize("backend", QUANTIZED)
+@pytest.mark.parametrize("backend", [slow("quanto"), "hqq", "fp8"])  # quanto compiles for a minute
 @pytest.mark.parametrize("residual", [5, slow(8), slow(128)])
 @pytest.mark.parametrize("wrong_at", [None, slow(0), slow(1), 2, slow(3), slow(6)])
 def test_a_quantized_cache_packs_its_tokens_when_plain_generation_does(backend, residual, wrong_at) -> None:
@@ -130,6 +130,15 @@ def test_a_quantized_cache_packs_its_tokens_when_plain_generation_does(backend, 
     with patch.object(hf_call, "_proposers", lambda *_: [script]):
         assert torch.equal(model.generate(prompt(), lookup=True, **options), plain)
     assert hf.stats(model).draft_tokens > 0
+
+
+def test_a_quantized_cache_that_claims_to_crop_is_left_to_plain_generation() -> None:
+    model = model_of("llama")
+    options = SETTINGS | {"cache_implementation": "quantized", "cache_config": {"backend": "hqq", "q_group_size": 8}}
+    plain = model.generate(prompt(), lookup=False, **options)
+    with patch.object(QuantizedLayer, "is_croppable", True):
+        assert torch.equal(model.generate(prompt(), lookup=True, **options), plain)
+    assert "quantized" in hf.stats(model).plain_reason
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "falcon_h1"])
