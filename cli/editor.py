@@ -82,5 +82,4 @@ def load_editor(args: Namespace, console: Console) -> Editor:
     model, tokenizer = load(ModelOptions.from_args(args), console)
     learned = Learned(model.name_or_path, console.environment.variables)
     generator = Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup, learned=learned)
-    )
     return ModelEditor(generator, console, args.max_new_tokens)
