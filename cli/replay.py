@@ -18,16 +18,17 @@ from lookahead.cli.status import live_status
 if TYPE_CHECKING:
     from lookahead.cost import CostCurve
     from lookahead.replay import Recording
-    from lookahead.replay_methods import Results
+    from lookahead.replay_methods import Factory, Results
 
 _METHODS = ("ours", "builtin", "vllm-ngram", "linear:best", "copy", "anchored", "length")
+_SUFFIX_DECODING = "suffix-decoding"
 _COSTS = "0.003,0.02,0.1"
 _DESCRIPTION = """\
 Replay recorded outputs through our drafting and that of others, with no model: the recording says what the target
 would have said, and a cost curve what each step would have cost. Records are JSON lines with prompt and output as
 text or as token ids (prompt_ids, output_ids), and prediction and references where there are any."""
 _EPILOG = """\
-methods: ours; builtin (transformers' prompt lookup); vllm-ngram;
+methods: ours; builtin (transformers' prompt lookup); vllm-ngram; suffix-decoding (where arctic-inference is installed);
 linear:A,B (a draft of A x match length + B); linear:best (the best of ten such rules, chosen on the very
 file and cost); and the oracles copy, anchored and length. What a method drafts may depend on the cost: the columns of
 tokens and drafts are those at the first cost, and a speedup is that of a replay at its own cost."""
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     curves = _curves(args)
     methods = args.methods
     encode = _encoder(args.tokenizer, console)
+    others = _others(methods, args.max_draft, console)
+    methods = [name for name in methods if name != _SUFFIX_DECODING or name in others]
     if not args.json:
         console.data(heading(curves))
     write = json_line if args.json else row
@@ -81,20 +84,37 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
         for path in args.files:
             show(f"Replaying {path.name} ...")
             recordings = _visible(read_records(path, encode, Limits()), args)
-            for results, oracle in _replayed(recordings, methods, curves, args.max_draft):
+            for results, oracle in _replayed(recordings, methods, curves, args.max_draft, others):
                 console.data(write(path, results, oracle))
     return ExitStatus.OK
 
 
 def _replayed(
-    recordings: "list[Recording]", methods: list[str], curves: "dict[str, CostCurve]", max_draft: int
+    recordings: "list[Recording]",
+    methods: list[str],
+    curves: "dict[str, CostCurve]",
+    max_draft: int,
+    others: "dict[str, Factory]",
 ) -> "Iterator[tuple[Results, Results]]":
     """Yield the results of each method, beside those of the length oracle."""
     from lookahead.replay_methods import run_method
 
     oracle = run_method("length", recordings, curves, max_draft)
     for name in methods:
-        yield oracle if name == "length" else run_method(name, recordings, curves, max_draft), oracle
+        yield oracle if name == "length" else run_method(name, recordings, curves, max_draft, others), oracle
+
+
+def _others(methods: list[str], max_draft: int, console: Console) -> "dict[str, Factory]":
+    """Return the makers of other systems' methods, those that are installed."""
+    if _SUFFIX_DECODING not in methods:
+        return {}
+    from lookahead.cli.replay_peers import load_suffix_decoding
+
+    try:
+        return {_SUFFIX_DECODING: load_suffix_decoding(max_draft)}
+    except ImportError as error:
+        console.say(f"{_SUFFIX_DECODING} is not replayed: it is not installed ({error})")
+        return {}
 
 
 def _visible(recordings: "list[Recording]", args: argparse.Namespace) -> "list[Recording]":
@@ -143,8 +163,10 @@ def _methods(text: str) -> list[str]:
     """
     names = [name.strip() for name in re.findall(r"linear:[\d.]+,[\d.]+|[^,]+", text)]
     for name in names:
-        if name not in _METHODS and not re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name):
-            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(_METHODS)} or linear:A,B")
+        if name not in (*_METHODS, _SUFFIX_DECODING) and not re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name):
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is not one of {', '.join((*_METHODS, _SUFFIX_DECODING))} or linear:A,B"
+            )
     return list(dict.fromkeys(names))
 
 

@@ -8,6 +8,7 @@ from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
 from lookahead.oracles import CopyOracle, LengthOracle
 from lookahead.pacing import Pacing
+from lookahead.planning import FOLLOWED, Plan
 from lookahead.proposer import LookupProposer
 from lookahead.replay import Recording, ReplayFigures, ReplayMethod, replay
 from lookahead.rules import LinearRule, NgramRule
@@ -36,9 +37,9 @@ class Results:
 class LookupMethod:
     """Ours: the proposer of live decoding, behind the clock of the replay."""
 
-    def __init__(self, config: LookupConfig) -> None:
+    def __init__(self, config: LookupConfig, pacing: Pacing | None = None) -> None:
         self._config = config
-        self._pacing = Pacing()
+        self._pacing = Pacing() if pacing is None else pacing
         self._proposer = LookupProposer(config)
         self._step: tuple[int, float] | None = None
 
@@ -66,7 +67,20 @@ class LookupMethod:
         self._proposer.extend(tokens)
 
 
-def run_method(name: str, recordings: Sequence[Recording], curves: Mapping[str, CostCurve], max_draft: int) -> Results:
+class _WholeDrafts(Pacing):
+    """Lets a candidate be drafted as far as it was followed, for the oracle that cuts it."""
+
+    def length(self, plan: Plan) -> int:
+        return int(plan.chosen[FOLLOWED])
+
+
+def run_method(
+    name: str,
+    recordings: Sequence[Recording],
+    curves: Mapping[str, CostCurve],
+    max_draft: int,
+    others: Mapping[str, Factory] | None = None,
+) -> Results:
     """Replay one method at each cost; one that looks at no clock only once.
 
     Args:
@@ -75,6 +89,7 @@ def run_method(name: str, recordings: Sequence[Recording], curves: Mapping[str, 
         recordings: What to replay.
         curves: Costs by name, at least one.
         max_draft: Longest draft of ours, the linear rules and the oracles.
+        others: Makers of further methods that look at no clock, by name.
 
     Raises:
         ValueError: There is no such method.
@@ -84,7 +99,8 @@ def run_method(name: str, recordings: Sequence[Recording], curves: Mapping[str, 
         return _results(name, figures, curves)
     rules = [f"linear:{slope},{offset}" for slope, offset in SWEEP] if name == "linear:best" else [name]
     any_curve = next(iter(curves.values()))
-    candidates = [replay(recordings, _method(rule, max_draft)(), any_curve) for rule in rules]
+    makers = [(others or {}).get(rule) or _method(rule, max_draft) for rule in rules]
+    candidates = [replay(recordings, make(), any_curve) for make in makers]
     best = [max(candidates, key=lambda figures, at=curve: figures.speedup(at)) for curve in curves.values()]
     return _results(name, best, curves)
 
@@ -103,7 +119,7 @@ def _method(name: str, max_draft: int) -> Factory:
         "vllm-ngram": lambda: NgramRule(longest=5, shortest=2, draft=5),
         "copy": lambda: CopyOracle(anchored=False, max_draft=max_draft),
         "anchored": lambda: CopyOracle(anchored=True, max_draft=max_draft),
-        "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft))),
+        "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft), _WholeDrafts())),
     }
     linear = re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name)
     if linear:

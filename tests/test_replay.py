@@ -1,6 +1,7 @@
 """A replay drafts from what is known, pays what the curve says, and its oracles are ceilings."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -89,6 +90,23 @@ def test_json_is_one_object_a_line(tmp_path, capsysbinary) -> None:
     assert [line["method"] for line in lines] == ["builtin", "linear:4,0", "copy"]
     assert {(line["file"], line["items"], line["tokens"]) for line in lines} == {("records.jsonl", 1, 9)}
     assert all(list(line["speedup"]) == list(line["length_oracle_share"]) == ["0.1"] for line in lines)
+
+
+def test_a_system_that_is_not_installed_is_named_and_left_out(tmp_path, monkeypatch, capsysbinary) -> None:
+    monkeypatch.setitem(sys.modules, "arctic_inference", None)
+    file = tmp_path / "records.jsonl"
+    file.write_text(json.dumps({"prompt_ids": [*range(20)], "output_ids": [*range(5, 15)]}) + "\n")
+    assert main(["replay", str(file), "--json", "--cost", "0.1", "--methods", "builtin,suffix-decoding"]) == 0
+    out, err = capsysbinary.readouterr()
+    assert [json.loads(line)["method"] for line in out.splitlines()] == ["builtin"]
+    assert b"suffix-decoding is not replayed: it is not installed" in err
+
+
+def test_the_length_oracle_drafts_what_comes_true_of_a_candidate_and_no_more() -> None:
+    items = [recording([*range(30)], [*range(5, 25), 99, *range(26, 30)])]
+    figures = run_method("length", items, {"0.1": CostCurve.linear(0.1)}, 64).figures
+    assert figures.acceptance_rate == 1.0
+    assert figures.steps <= 3
 
 
 @pytest.mark.parametrize(
