@@ -140,16 +140,18 @@ def test_scores_and_logits_are_those_of_plain(model, sampled) -> None:
             torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
 
 
-def test_attentions_and_hidden_states_come_from_the_plain_path(model) -> None:
+@pytest.mark.parametrize("recorded", ["attentions", "hidden_states"])
+def test_attentions_and_hidden_states_are_plains_and_the_reason_is_logged(recorded, caplog) -> None:
+    model = hf.enable(llama())
     model.set_attn_implementation("eager")
-    try:
-        options = {"return_dict_in_generate": True, "output_attentions": True, "output_hidden_states": True}
-        plain, ours = generate(model, False, **options), generate(model, True, **options)
-    finally:
-        model.set_attn_implementation("sdpa")
+    options = {"return_dict_in_generate": True, f"output_{recorded}": True}
+    plain, ours = generate(model, False, **options), generate(model, True, **options)
     assert torch.equal(ours.sequences, plain.sequences)
-    assert len(ours.attentions) == len(plain.attentions)
-    assert "output_attentions" in hf.stats(model).plain_reason
+    for mine, theirs in zip(ours[recorded], plain[recorded], strict=True):
+        for layer, expected in zip(mine, theirs, strict=True):
+            assert torch.equal(layer, expected)
+    assert hf.stats(model).plain_reason in caplog.text
+    assert f"output_{recorded}" in hf.stats(model).plain_reason
 
 
 def test_inputs_embeds_with_and_without_ids(model) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import pytest
 import torch
@@ -139,6 +139,20 @@ def test_a_quantized_cache_that_claims_to_crop_is_left_to_plain_generation() -> 
     with patch.object(QuantizedLayer, "is_croppable", True):
         assert torch.equal(model.generate(prompt(), lookup=True, **options), plain)
     assert "quantized" in hf.stats(model).plain_reason
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3", "falcon_h1"])
+@pytest.mark.parametrize("kind", ["offloaded", "offloaded_static"])
+def test_an_offloaded_cache_is_rolled_back(name, kind) -> None:
+    """Transformers moves its layers on streams of a GPU: with stand-ins for these it moves them on a CPU as well."""
+    model = model_of(name)
+    options = SETTINGS | {"cache_implementation": kind}
+    script = Scripted(plain_of(name)[0, prompt().shape[1] :].tolist(), 7, 3)
+    streams = patch("torch.Stream", MagicMock), patch("torch.cuda.default_stream", MagicMock())
+    with streams[0], streams[1], patch.object(hf_call, "_proposers", lambda *_: [script]):
+        plain = model.generate(prompt(), lookup=False, **options)
+        assert torch.equal(model.generate(prompt(), lookup=True, **options), plain)
+    assert hf.stats(model).draft_tokens > 0
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "falcon_h1"])
