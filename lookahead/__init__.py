@@ -14,15 +14,26 @@ _HOMES = {
     "LookupConfig": "config",
     "LookupProposer": "proposer",
     "Match": "index",
+    "MemoryStore": "memory",
     "StepRecord": "stats",
     "SuffixIndex": "index",
 }
-__all__ = ["DecodingStats", "Draft", "LookupConfig", "LookupProposer", "Match", "StepRecord", "SuffixIndex"]
+__all__ = [
+    "DecodingStats",
+    "Draft",
+    "LookupConfig",
+    "LookupProposer",
+    "Match",
+    "MemoryStore",
+    "StepRecord",
+    "SuffixIndex",
+]
 
 if TYPE_CHECKING:
     from lookahead.config import LookupConfig
     from lookahead.draft import Draft
     from lookahead.index import Match, SuffixIndex
+    from lookahead.memory import MemoryStore
     from lookahead.proposer import LookupProposer
     from lookahead.stats import DecodingStats, StepRecord
 

@@ -23,6 +23,8 @@ class LookupConfig:
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
             It need not be part of the prompt.
         references: Further texts that the output may copy from, each as text or token ids.
+        memory: Namespace of the model's memory store to copy from as well; empty for none.
+        remember: Add the finished output to that namespace.
         fixed_width: Tokens that every forward pass after the prefill reads, drafts padded up to it; 0 lets each step
             read what it drafts. In bf16 and fp16 a forward rounds differently at different widths, so the text may
             depend on the drafts where two logits nearly tie; at one width it does not.
@@ -41,11 +43,17 @@ class LookupConfig:
     min_match: int = 0
     prediction: Text | None = None
     references: tuple[Text, ...] = ()
+    memory: str = ""
+    remember: bool = False
     fixed_width: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (("max_draft", 0), ("draft_per_match", 0), ("min_match", 0), ("fixed_width", 0)):
             _check_integer(name, getattr(self, name), least)
+        _check_type("memory", self.memory, str, 'the name of a namespace, such as "ann"')
+        _check_type("remember", self.remember, bool, "True or False")
+        if self.remember and not self.memory:
+            raise ValueError("lookup option remember is True, but no namespace is named: add memory")
         if self.prediction is not None:
             _check_text("prediction", self.prediction)
         if isinstance(self.references, str) or not isinstance(self.references, Sequence):
@@ -99,6 +107,11 @@ def _nearest(key: str, known: list[str]) -> str:
 def _brief(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def _check_type(name: str, value: object, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"lookup option {name} must be {wanted}, got {_brief(value)}")
 
 
 def _check_integer(name: str, value: object, least: int) -> None:

@@ -10,6 +10,7 @@ from lookahead.candidates import (
     LATEST,
     LENGTH,
     MATCH,
+    MEMORY,
     PREDICTION,
     REFERENCE,
     SOURCE,
@@ -19,6 +20,7 @@ from lookahead.candidates import (
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.index import SuffixIndex
+from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import ROW, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
@@ -39,6 +41,7 @@ class LookupProposer:
         stop_tokens: A draft ends after the first of these (end of sequence: nothing follows it).
         banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them).
         pacing: What is known of the model's costs and of how drafts fare; learns from every step. New when None.
+        memory: Earlier outputs and corpora to copy from, or None.
 
     Example:
         >>> proposer = LookupProposer(LookupConfig(max_draft=3), prompt=[5, 6, 7, 8, 9])
@@ -56,6 +59,7 @@ class LookupProposer:
         stop_tokens: Collection[int] = (),
         banned_tokens: Collection[int] = (),
         pacing: Pacing | None = None,
+        memory: MemorySource | None = None,
     ) -> None:
         self._config = config
         self._pacing = Pacing() if pacing is None else pacing
@@ -69,10 +73,12 @@ class LookupProposer:
         if prediction is not None and len(prediction):
             documents.append(self._add(self._pacing.frame.around(prediction), PREDICTION))
         self._trail = empty_trail(start if len(self._index) > start else -1)
+        self._text_start = len(self._index)
         self._output_start = len(self._index) + len(prompt)
         self._documents = np.array([*documents, (_NO_END, CONTEXT)], np.int64)
-        ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
-        self._limits = np.array(list(ends.items()), np.int64).reshape(len(ends), 2)
+        self._memory = memory
+        self._ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
+        self._limits = np.array(list(self._ends.items()), np.int64).reshape(len(self._ends), 2)
         self.extend(prompt)
 
     @property
@@ -88,6 +94,8 @@ class LookupProposer:
             self._planned = False
             survival, came = tuple(self._pacing.survival), np.asarray(tokens, np.int32)
             offered, plan = tuple(self._candidates), tuple(self._plan)
+            if self._memory is not None and self._followed_memory(tokens):
+                self._memory.served()
             learn_step(self._index.arrays, self._swaps, self._trail, offered, survival, plan, came)
         self._index.extend(tokens)
 
@@ -97,6 +105,9 @@ class LookupProposer:
         if limit <= 0 or not len(self._index):
             return EMPTY
         self._candidates.count[0] = 0
+        if self._memory is not None:
+            text = self._index.tokens[self._text_start :]
+            self._memory.offer(self._candidates, text, self._ends, self._config.min_match)
         plan_step(
             self._index.arrays,
             self._documents,
@@ -119,10 +130,12 @@ class LookupProposer:
         self._pacing.observe(step.width, step.forward_s, step.emitted_tokens / step.rows)
 
     def finish(self) -> None:
-        """Note, at the end of the text, what the output has around the prediction."""
+        """Note, at the end of the text, what the output has around the prediction, and remember it if that is asked."""
+        output = self._index.tokens[self._output_start :]
         if self._prediction is not None:
-            output = self._index.tokens[self._output_start :].tolist()
-            self._pacing.frame = self._pacing.frame.after(output, self._prediction)
+            self._pacing.frame = self._pacing.frame.after(output.tolist(), self._prediction)
+        if self._memory is not None:
+            self._memory.finish(output)
 
     def _by_rule(self, limit: int) -> Draft:
         """Draft so many tokens per matched one behind the longest match, whatever is known."""
@@ -130,6 +143,11 @@ class LookupProposer:
         if not self._candidates.count[0] or kind not in (LATEST, FIRST):
             return EMPTY
         return self._draft(0, min(limit, self._config.draft_per_match * int(facts[MATCH]), int(facts[LENGTH])))
+
+    def _followed_memory(self, tokens: Sequence[int]) -> bool:
+        row = int(self._plan.chosen[ROW])
+        from_memory = row >= 0 and self._candidates.facts[row, SOURCE] == MEMORY
+        return bool(from_memory and self._candidates.tokens[row, 0] == tokens[0])
 
     def _draft(self, row: int, length: int) -> Draft:
         if not length:

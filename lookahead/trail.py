@@ -24,13 +24,16 @@ def empty_trail(start: int = -1) -> np.ndarray:
 @part
 def follow(trail, text, swaps, candidates, row, emitted, stop):
     """Move behind the `emitted` tokens along the candidate that foresaw most of them; `row` was chosen."""
-    best, run = -1, -1
+    best, run = 0, -1
     for other in range(candidates.count[0]):
         right = _right(candidates, other, emitted)
         _judge(swaps, candidates.facts[other], right, len(emitted))
-        if right > run or (right == run and other == row):
+        tied = right == run and (other == row or candidates.places[best, 0] < 0)
+        if right > run or tied:
             best, run = other, right
-    if run > 0:
+    if run > 0 and candidates.places[best, 0] < 0:
+        _pass(trail, len(emitted))
+    elif run > 0:
         if candidates.facts[best, MATCH] + run > 1:
             match = candidates.facts[best, MATCH]
             _note_return(trail, text, swaps, candidates.places[best, 0] - match, stop - match)
@@ -42,6 +45,8 @@ def follow(trail, text, swaps, candidates, row, emitted, stop):
         trail[WAITS] = 0
     elif trail[WAITS] == 0:
         origin = trail[AT] if trail[AT] >= 0 else candidates.places[row, 0]
+        if origin < 0:
+            return
         if trail[LEFT] < 0:
             trail[LEFT] = origin
         if trail[SOURCE_AT] < 0:
@@ -49,6 +54,14 @@ def follow(trail, text, swaps, candidates, row, emitted, stop):
         trail[AT] = origin + len(emitted)
     if trail[AT] >= stop + len(emitted):
         trail[AT] = -1
+
+
+@part
+def _pass(trail, emitted):
+    """Go on beside a copy that comes from outside the index."""
+    trail[LEFT] = trail[SOURCE_AT] = -1
+    if trail[AT] >= 0 and trail[WAITS] == 0:
+        trail[AT] += emitted
 
 
 @part

@@ -22,6 +22,7 @@ from transformers.generation.stopping_criteria import StoppingCriteriaList
 from transformers.generation.utils import GenerationMixin
 
 from lookahead.config import LookupConfig
+from lookahead.memory import MemoryStore, tokenizer_identity
 from lookahead.plugins import versions
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_call import run
@@ -95,20 +96,21 @@ class LookupGenerationMixin:
         return _rebuild, (_base(type(self)), *args), *rest
 
 
-def enable(model: Any, tokenizer: Any = None, lookup: Options = None) -> Any:
+def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: MemoryStore | None = None) -> Any:
     """Let every later ``model.generate`` decode with drafts looked up in its own text.
 
     Args:
         model: A transformers model with ``generate`` (a PEFT wrapper's base model is found).
         tokenizer: Needed only for ``prediction`` and ``references`` given as text.
         lookup: Default options for this model, as in :meth:`lookahead.LookupConfig.parse`.
+        memory: Store that the lookup option ``memory`` names a namespace of.
 
     Returns:
         The same model.
 
     Raises:
         TypeError: ``model`` has no transformers ``generate``.
-        ValueError: The model lies on the meta device, or an option is unknown.
+        ValueError: The model lies on the meta device, an option is unknown, or the store has another tokenizer.
         ImportError: The installed transformers or torch is not supported.
     """
     versions.check_versions()
@@ -129,8 +131,21 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None) -> Any:
         return model
     if not is_enabled(target):
         target.__class__ = _enabled_class(type(target))
-    set_state(target, ModelState(defaults, tokenizer))
+    _check_tokenizer(memory, tokenizer)
+    set_state(target, ModelState(defaults, tokenizer, memory))
     return model
+
+
+def _check_tokenizer(memory: MemoryStore | None, tokenizer: Any) -> None:
+    """Refuse a store of other ids; what is not known can't be compared."""
+    if memory is None or memory.tokenizer is None or not hasattr(tokenizer, "get_vocab"):
+        return
+    mine = tokenizer_identity(tokenizer.get_vocab())
+    if mine != memory.tokenizer:
+        raise ValueError(
+            f"memory was built with the tokenizer {memory.tokenizer}, but the model's is {mine}: build the store with "
+            "this tokenizer (specdec-lookup memory build --tokenizer)"
+        )
 
 
 def disable(model: Any) -> Any:

@@ -12,6 +12,8 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 
 from lookahead.config import LookupConfig
 from lookahead.decoding import decode
+from lookahead.index import MAX_TOKEN
+from lookahead.memory_source import MemorySource
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call, cache_name
 from lookahead.plugins.hf_batch import HFBatchTarget
 from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids
@@ -104,9 +106,24 @@ def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupPropo
             stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
             banned_tokens=multimodal_token_ids(model.config),
             pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
+            memory=_memory(model, config),
         )
         for prompt, encoder_text in zip(_prompts(model, call), _encoder_texts(model, call), strict=True)
     ]
+
+
+def _memory(model: Any, config: LookupConfig) -> MemorySource | None:
+    """Return the namespace that the call names, in the model's store."""
+    if not config.memory:
+        return None
+    store = state_of(model).memory
+    if store is None:
+        raise ValueError(
+            f"lookup option memory names {config.memory!r}, but the model has no store: call hf.enable(model, "
+            "tokenizer, memory=MemoryStore(...))"
+        )
+    vocabulary = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    return MemorySource(store, config.memory, remember=config.remember, vocabulary=vocabulary or MAX_TOKEN + 1)
 
 
 def _other_start(tokenizer: Any, text: str, ids: list[int]) -> list[int]:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from lookahead.config import LookupConfig
 from lookahead.knowledge import Knowledge
+from lookahead.memory import MemoryStore
 from lookahead.pacing import Pacing
 from lookahead.stats import DecodingStats
 
@@ -24,6 +25,7 @@ class ModelState:
 
     defaults: LookupConfig | None = field(default_factory=LookupConfig)
     tokenizer: Any = None
+    memory: MemoryStore | None = None
     logged: set[str] = field(default_factory=set)
     checked: dict[Any, str | None] = field(default_factory=dict)
     knowledge: Knowledge = field(default_factory=Knowledge)
@@ -50,7 +52,7 @@ class ModelState:
             logger.warning("%s: decoding plainly, because %s", type(model).__name__, reason)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ModelState":
-        return ModelState(self.defaults, self.tokenizer)
+        return ModelState(self.defaults, self.tokenizer, self.memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ModelState, (self.defaults, self.tokenizer)
