@@ -2,6 +2,7 @@
 
     python examples/benchmark_generate.py --data edit=edits.jsonl --data chat=chat.jsonl --items 10 --tokens 160
     python examples/benchmark_generate.py --data edit=recorded.jsonl --trace        # force the recorded outputs
+    python examples/benchmark_generate.py --data edit=edits.jsonl --batch 8         # plain and ours on batches
     python examples/benchmark_generate.py --widths                                  # seconds of a step by width
 
 Records hold ``before`` and ``instruction`` (a file to edit), or ``prompt``, or ``question`` and ``passages`` (also
@@ -132,10 +133,8 @@ def run(model: Any, ids: torch.Tensor, tokens: int, method: str, output: list[in
 
 def measure(model: Any, tokenizer: Any, name: str, path: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure one set and print its line; return decoding speed by method, relative to plain."""
-    with open(path, encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines if line.strip()]
     rows: dict[str, list[tuple[int, float, bool, float, float]]] = {method: [] for method in METHODS}
-    for record in spread(records, arguments.items):
+    for record in spread(read(path), arguments.items):
         ids = torch.tensor([prompt_ids(tokenizer, record)[-arguments.context :]], device=arguments.device)
         output = encode(tokenizer, record["output"])[: arguments.tokens] if arguments.trace else None
         tokens = len(output) if output else arguments.tokens
@@ -170,6 +169,44 @@ def measure(model: Any, tokenizer: Any, name: str, path: str, arguments: argpars
     return speeds
 
 
+def measure_batches(model: Any, tokenizer: Any, name: str, path: str, arguments: argparse.Namespace) -> None:
+    """Measure plain and ours by turns on batches of different prompts, and print one line."""
+    size, equal = arguments.batch, []
+    tokens, seconds = dict.fromkeys(("plain", "ours"), 0), dict.fromkeys(("plain", "ours"), 0.0)
+    prompts = [prompt_ids(tokenizer, record)[-arguments.context :] for record in spread(read(path), arguments.items)]
+    for start in range(0, len(prompts) - size + 1, size):
+        inputs = padded(prompts[start : start + size], arguments.device)
+        texts = []
+        for method in tokens:
+            streamer = FirstToken()
+            text = model.generate(
+                **inputs, max_new_tokens=arguments.tokens, do_sample=False, streamer=streamer, **METHODS[method]
+            )
+            synchronize(text.device)
+            seconds[method] += time.perf_counter() - streamer.time
+            tokens[method] += hf.stats(model).generated_tokens - size
+            texts.append(text.tolist())
+        equal += [plain == ours for plain, ours in zip(*texts, strict=True)]
+    speeds = {method: tokens[method] / seconds[method] for method in tokens}
+    line = {"set": name, "dtype": arguments.dtype, "batch": size, "rows": len(equal), "equal_rows": sum(equal)}
+    line |= {f"{method}_tokens_per_second": round(speed, 2) for method, speed in speeds.items()}
+    print(json.dumps(line | {"speedup": round(speeds["ours"] / speeds["plain"], 3)}), flush=True)
+
+
+def padded(prompts: list[list[int]], device: str) -> dict[str, torch.Tensor]:
+    """Return prompts as one batch, padded on the left."""
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts], device=device)
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def read(path: str) -> list[Any]:
+    """Return the records of a file."""
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
 def spread(records: list[Any], count: int) -> list[Any]:
     """Return ``count`` records taken evenly from the list."""
     return records[:: max(1, len(records) // count)][:count]
@@ -193,6 +230,18 @@ def widths(model: Any, arguments: argparse.Namespace) -> None:
     print(json.dumps({"context": arguments.context, "seconds_by_width": curve}))
 
 
+def batches(arguments: argparse.Namespace) -> None:
+    """Measure batches in both precisions."""
+    for arguments.dtype in ("float32", "bfloat16"):
+        model, tokenizer = load(arguments)
+        warm = padded([[5] * 24, [7] * 32], arguments.device)
+        for method in ("plain", "ours"):
+            model.generate(**warm, max_new_tokens=8, do_sample=False, **METHODS[method])
+        for entry in arguments.data:
+            name, _, path = entry.partition("=")
+            measure_batches(model, tokenizer, name, path, arguments)
+
+
 def main() -> None:
     """Measure and print one JSON object a line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -206,8 +255,12 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--widths", action="store_true")
+    parser.add_argument("--batch", type=int, default=0, help="rows of a batch; in float32 and in bfloat16")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
+    if arguments.batch:
+        batches(arguments)
+        return
     model, tokenizer = load(arguments)
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     print(f"{arguments.device}, {arguments.dtype}, {torch.get_num_threads()} threads, {versions}", file=sys.stderr)
