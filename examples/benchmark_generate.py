@@ -30,6 +30,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 from lookahead.cli.models import default_model_path
 from lookahead.cli.prompts import edit_prompt, encode, render
 from lookahead.plugins import hf
+from lookahead.plugins.hf_arguments import cache_name
 
 METHODS: dict[str, dict[str, Any]] = {
     "plain": {"lookup": False},
@@ -85,7 +86,7 @@ def forced(model: Any, prompt_length: int, output: list[int] | None) -> Iterator
 
     def hook(module: Any, inputs: Any, kwargs: Any, outputs: Any) -> None:
         rows = outputs.logits.shape[1]
-        first = int(outputs.cache.get_seq_length()) - rows - prompt_length + 1
+        first = int(outputs[cache_name(outputs)].get_seq_length()) - rows - prompt_length + 1
         for row in range(rows):
             place = min(max(first + row, 0), len(output) - 1)
             outputs.logits[0, row, output[place]] = 1e4
@@ -217,13 +218,15 @@ def widths(model: Any, arguments: argparse.Namespace) -> None:
     """Print the seconds of a step by width, behind a context of ``--context`` tokens."""
     vocabulary = model.get_input_embeddings().num_embeddings
     ids = torch.randint(0, vocabulary, (1, arguments.context), device=arguments.device)
-    cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).cache
+    outputs = model(input_ids=ids, use_cache=True, logits_to_keep=1)
+    name = cache_name(outputs)
+    cache = outputs[name]
     seconds: dict[int, list[float]] = {width: [] for width in WIDTHS}
     for _ in range(12):
         for width in WIDTHS:
             synchronize(ids.device)
             started = time.perf_counter()
-            model(input_ids=ids[:, :width], cache=cache, use_cache=True).logits.argmax(-1).tolist()
+            model(input_ids=ids[:, :width], use_cache=True, **{name: cache}).logits.argmax(-1).tolist()
             seconds[width].append(time.perf_counter() - started)
             cache.crop(-width)
     curve = {str(width): statistics.median(times[2:]) for width, times in seconds.items()}
