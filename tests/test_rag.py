@@ -1,0 +1,203 @@
+"""Answers over passages: plain generation's tokens, the passages that fit, the others as references, and citations."""
+
+import pytest
+import torch
+import transformers
+from rag_tiny import COFFEE, QUESTION, TEA, Written, byte_llama, byte_tokenizer
+from tiny import t5
+
+from lookahead import LookupConfig
+from lookahead.plugins import hf, rag
+from lookahead.plugins.rag import Passage
+from lookahead.plugins.rag_prompt import PromptFormat
+
+PASSAGES = [Passage(TEA, "tea.md"), Passage(COFFEE, "coffee.md")]
+PROMPT = f"<turn>user\n[1] {TEA}\n\n[2] {COFFEE}\n\nAnswer from the passages above: {QUESTION}<eos><turn>assistant\n"
+ANSWER = "It is known that coffee is made from roasted beans. So there."
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return byte_tokenizer()
+
+
+@pytest.fixture
+def model():
+    return byte_llama()
+
+
+def written(model, tokenizer, text=ANSWER, passages=PASSAGES, **options):
+    """The answer of a model that is made to write the text."""
+    return rag.answer(model, tokenizer, QUESTION, passages, logits_processor=[Written(tokenizer, text)], **options)
+
+
+@pytest.mark.parametrize("sampling", [{"do_sample": False}, {"do_sample": True, "temperature": 0.7}])
+def test_the_tokens_are_those_of_plain_generation(model, tokenizer, sampling) -> None:
+    ids = tokenizer(PROMPT, return_tensors="pt", add_special_tokens=False)["input_ids"]
+    torch.manual_seed(3)
+    plain = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, **sampling)
+    torch.manual_seed(3)
+    answer = rag.answer(model, tokenizer, QUESTION, PASSAGES, max_new_tokens=40, **sampling)
+    assert list(answer.token_ids) == plain[0, ids.shape[1] :].tolist()
+    assert answer.prompt_tokens == ids.shape[1]
+    assert answer.passages_in_prompt == (0, 1)
+
+
+def test_an_answer_is_cited_and_took_fewer_steps(model, tokenizer) -> None:
+    answer = written(model, tokenizer)
+    assert answer.text == ANSWER
+    (citation,) = answer.citations
+    assert ANSWER[citation.start : citation.end] == "is made from roasted beans."
+    assert COFFEE[citation.passage_start : citation.passage_end] == "is made from roasted beans."
+    assert citation.id == "coffee.md"
+    assert answer.cited_share == len("is made from roasted beans.") / len(ANSWER)
+    assert answer.stats.accepted_tokens > 20
+    assert answer.stats.steps < len(answer.token_ids) - 20
+
+
+def test_plain_answers_are_cited_too(model, tokenizer) -> None:
+    answer = written(model, tokenizer, lookup=False)
+    assert answer.citations == written(model, tokenizer).citations
+    assert not answer.stats.draft_tokens
+
+
+def test_short_spans_are_cited_when_asked(model, tokenizer) -> None:
+    answer = written(model, tokenizer, "It is hot.", min_citation=5)
+    assert [citation.id for citation in answer.citations] == ["tea.md"]
+    assert not written(model, tokenizer, "It is hot.").citations
+
+
+def test_passages_that_do_not_fit_are_references(tokenizer) -> None:
+    model = byte_llama(context=400)
+    long = "Cocoa is made from cocoa beans, and " * 20
+    answer = written(model, tokenizer, "Cocoa is made from cocoa beans.", [TEA, long, COFFEE], max_new_tokens=60)
+    assert answer.passages_in_prompt == (0, 2)
+    assert [citation.passage for citation in answer.citations] == [1]
+    assert answer.stats.accepted_tokens > 20
+    assert answer.prompt_tokens <= 400 - 60
+
+
+def test_passages_are_numbered_as_in_the_list(tokenizer) -> None:
+    prompt = PromptFormat(tokenizer).prompt("Which?", [Passage("a" * 99), Passage("b")], limit=100)
+    assert "[2] b\n\nAnswer" in tokenizer.decode(prompt.ids)
+    assert prompt.included == (1,)
+
+
+@pytest.mark.parametrize("limit", range(60, 400, 20))
+def test_prompts_keep_to_their_limit_and_leave_no_room_unused(tokenizer, limit) -> None:
+    passages = [Passage(text) for text in (TEA, "short", COFFEE, "x" * 80)]
+    form = PromptFormat(tokenizer)
+    smallest = len(form.prompt(QUESTION, [], None).ids)
+    if smallest > limit:
+        pytest.skip("the question alone is larger")
+    prompt = form.prompt(QUESTION, passages, limit)
+    assert len(prompt.ids) <= limit
+    left_out = [passage for i, passage in enumerate(passages) if i not in prompt.included]
+    instruction = len("Answer from the passages above: ")
+    room = limit - len(prompt.ids) - (0 if prompt.included else instruction)
+    assert all(len(passage.text) + len("[1] \n\n") > room for passage in left_out)
+
+
+def test_references_are_kept_and_the_models_own_options_too(tokenizer) -> None:
+    model = hf.enable(byte_llama(context=400), tokenizer, lookup={"max_draft": 3})
+    long = "Cocoa is made from cocoa beans, and " * 20
+    text = "Cocoa is made from cocoa beans."
+    own = written(model, tokenizer, text, [long], max_new_tokens=60)
+    assert max(record.draft_tokens for record in own.stats.records) == 3
+    both = written(model, tokenizer, text + ANSWER, [long], max_new_tokens=150, lookup={"references": [ANSWER]})
+    assert both.stats.accepted_tokens > 60
+
+
+def test_options_on_the_generation_config_are_kept(tokenizer) -> None:
+    model = byte_llama(context=400)
+    config = transformers.GenerationConfig(lookup=LookupConfig(max_draft=2).as_dict(), eos_token_id=1)
+    long = "Cocoa is made from cocoa beans, and " * 20
+    answer = written(model, tokenizer, "Cocoa is made.", [long], max_new_tokens=60, generation_config=config)
+    assert max(record.draft_tokens for record in answer.stats.records) == 2
+
+
+def test_an_enabled_model_with_lookup_off_stays_plain(tokenizer) -> None:
+    model = hf.enable(byte_llama(context=400), tokenizer, lookup=False)
+    answer = written(model, tokenizer, "Cocoa is made.", ["Cocoa is made of " * 40], max_new_tokens=60)
+    assert not answer.stats.draft_tokens
+
+
+def test_the_prompt_can_be_kept_smaller_than_the_context(model, tokenizer) -> None:
+    answer = rag.answer(model, tokenizer, QUESTION, PASSAGES, max_new_tokens=2, max_prompt_tokens=200)
+    assert answer.prompt_tokens <= 200
+    assert answer.passages_in_prompt == (0,)
+
+
+def test_models_without_a_chat_template_get_plain_text() -> None:
+    prompt = PromptFormat(byte_tokenizer(None), system="Be brief.").prompt(QUESTION, PASSAGES, None)
+    text = byte_tokenizer().decode(prompt.ids)
+    assert text == f"Be brief.\n\n[1] {TEA}\n\n[2] {COFFEE}\n\nAnswer from the passages above: {QUESTION}\n\nAnswer:"
+
+
+def test_system_messages_go_where_the_template_has_them() -> None:
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}"
+    with_place = PromptFormat(byte_tokenizer(), system="Be brief.").prompt(QUESTION, [], None)
+    without = PromptFormat(byte_tokenizer(refusing), system="Be brief.").prompt(QUESTION, [], None)
+    assert byte_tokenizer().decode(with_place.ids).startswith("<turn>system\nBe brief.<eos><turn>user\nWhat")
+    assert byte_tokenizer().decode(without.ids) == f"Be brief.\n\n{QUESTION}"
+
+
+def test_template_arguments_reach_the_template(model) -> None:
+    tokenizer = byte_tokenizer("{{ messages[0].content }}{% if not thinks %} Now!{% endif %}")
+    answers = [
+        rag.answer(model, tokenizer, QUESTION, [], max_new_tokens=1, chat_template_kwargs={"thinks": thinks})
+        for thinks in (True, False)
+    ]
+    assert answers[1].prompt_tokens - answers[0].prompt_tokens == len(" Now!")
+
+
+def test_a_question_without_passages_is_asked_alone(model, tokenizer) -> None:
+    answer = rag.answer(model, tokenizer, "Why?", [], max_new_tokens=2)
+    assert answer.prompt_tokens == len(tokenizer("<turn>user\nWhy?<eos><turn>assistant\n")["input_ids"])
+    assert answer.citations == ()
+
+
+def test_beams_answer_plainly_and_are_not_given_old_figures(model, tokenizer) -> None:
+    written(model, tokenizer)
+    answer = rag.answer(model, tokenizer, QUESTION, PASSAGES, max_new_tokens=5, num_beams=2, do_sample=False)
+    assert answer.stats.generated_tokens == len(answer.token_ids) <= 5
+    assert answer.stats.plain_reason
+
+
+def test_encoder_decoder_models_answer() -> None:
+    model, tokenizer = t5(), byte_tokenizer()
+    model.resize_token_embeddings(259)
+    answer = rag.answer(model, tokenizer, QUESTION, PASSAGES, max_new_tokens=8)
+    assert 0 < len(answer.token_ids) <= 9
+
+
+def test_outputs_as_an_object_are_understood(model, tokenizer) -> None:
+    assert written(model, tokenizer, return_dict_in_generate=True).text == ANSWER
+
+
+def test_references_for_any_call(model, tokenizer) -> None:
+    options = rag.references(PASSAGES, {"max_draft": 8, "references": ["more"]})
+    assert options == {"max_draft": 8, "references": ["more", COFFEE, TEA]}
+    LookupConfig.parse(options)
+
+
+def test_mistakes_are_named(tokenizer) -> None:
+    model = byte_llama(context=200)
+    ask = rag.answer
+    with pytest.raises(TypeError, match="passages must be a list, got str"):
+        ask(model, tokenizer, QUESTION, TEA)
+    with pytest.raises(TypeError, match="question must be a text, got int"):
+        ask(model, tokenizer, 3, [], max_new_tokens=2)
+    with pytest.raises(ValueError, match=r"question and system make a prompt of 318 tokens, over the limit of 190 "):
+        ask(model, tokenizer, "?" * 300, [], max_new_tokens=10)
+    with pytest.raises(ValueError, match=r"over the limit of 0 .*lower max_new_tokens"):
+        ask(model, tokenizer, "?", [], max_new_tokens=256)
+    with pytest.raises(ValueError, match=r"passages\[1\] contains <eos>, a control token of this model"):
+        ask(model, tokenizer, "?", [TEA, "a<eos>"], max_new_tokens=10)
+    with pytest.raises(ValueError, match="max_new_tokens must be an integer of at least 1, got 0"):
+        ask(model, tokenizer, "?", [], max_new_tokens=0)
+    with pytest.raises(ValueError, match="streamer is no argument of an answer"):
+        ask(model, tokenizer, "?", [], max_new_tokens=10, streamer=None)
+    with pytest.raises(ValueError, match="min_chars must be an integer"):
+        ask(model, tokenizer, "?", [], max_new_tokens=10, min_citation=0)
+    assert not hf.is_enabled(model)
