@@ -25,6 +25,7 @@ class LookupConfig:
         references: Further texts that the output may copy from, each as text or token ids.
         memory: Namespace of the model's memory store to copy from as well; empty for none.
         remember: Add the finished output to that namespace.
+        trees: Draft several first tokens side by side where that pays and the model can read it.
         fixed_width: Tokens that every forward pass after the prefill reads, drafts padded up to it; 0 lets each step
             read what it drafts. In bf16 and fp16 a forward rounds differently at different widths, so the text may
             depend on the drafts where two logits nearly tie; at one width it does not.
@@ -45,6 +46,7 @@ class LookupConfig:
     references: tuple[Text, ...] = ()
     memory: str = ""
     remember: bool = False
+    trees: bool = True
     fixed_width: int = 0
 
     def __post_init__(self) -> None:
@@ -52,6 +54,7 @@ class LookupConfig:
             _check_integer(name, getattr(self, name), least)
         _check_type("memory", self.memory, str, 'the name of a namespace, such as "ann"')
         _check_type("remember", self.remember, bool, "True or False")
+        _check_type("trees", self.trees, bool, "True or False")
         if self.remember and not self.memory:
             raise ValueError("lookup option remember is True, but no namespace is named: add memory")
         if self.prediction is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lookahead.draft import Draft
 from lookahead.kernels import kernel
 from lookahead.replay import Recording, ReplayMethod
 from lookahead.rules import TextMethod
@@ -69,6 +70,7 @@ class LengthOracle:
     def propose(self, room: int) -> Sequence[int]:
         """Return the part of the draft that will be accepted."""
         draft = self._method.propose(room)
+        draft = draft.tokens if isinstance(draft, Draft) else draft
         for count, token in enumerate(draft):
             if token != self._output[self._position + count]:
                 return draft[:count]

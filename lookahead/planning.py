@@ -21,7 +21,7 @@ from lookahead.survival import Survival, chance, learn_token
 from lookahead.trail import AT, LEFT, follow
 
 _FAINT = 1e-3  # a candidate is not followed to where it hardly survives
-_CAUTION = 1.1
+_CAUTION, _BRANCH_CAUTION = 1.1, 2.0
 _RATE_STEP, _FIRST_RATE = 0.1, 0.4
 ROW, FOLLOWED = range(2)
 
@@ -29,9 +29,10 @@ ROW, FOLLOWED = range(2)
 class Plan(NamedTuple):
     """What a step considered.
 
-    `first` int32 [candidates, features] of the candidates' first tokens; `path` int32 [depth, features] of the chosen
-    one's; `alive` float64 [depth], its survival; `chosen` int64 [2], its row (-1 for none) and how far it was
-    followed; `rate` float64 [1], the running share of expected tokens that came; `states` int64 [3], scratch.
+    `first` int32 [candidates, features] of the candidates' first tokens; `path` int32 [depth + 1, features] of the
+    chosen one's, and scratch; `alive` float64 [depth], its survival; `chosen` int64 [2], its row (-1 for none) and how
+    far it was followed; `rate` float64 [1], the running share of expected tokens that came; `states` int64 [3] and
+    `rival` float64 [depth], scratch; `nodes` int64 [depth, 3], tokens, parents and origins of a tree.
     """
 
     first: np.ndarray
@@ -40,17 +41,21 @@ class Plan(NamedTuple):
     chosen: np.ndarray
     rate: np.ndarray
     states: np.ndarray
+    rival: np.ndarray
+    nodes: np.ndarray
 
 
 def empty_plan() -> Plan:
     """Return the plan before the first step of a text."""
     return Plan(
         np.zeros((MAX_CANDIDATES, FEATURES), np.int32),
-        np.zeros((MAX_DEPTH, FEATURES), np.int32),
+        np.zeros((MAX_DEPTH + 1, FEATURES), np.int32),
         np.zeros(MAX_DEPTH),
         np.array([-1, 0], np.int64),
         np.full(1, _FIRST_RATE),
         np.zeros(3, np.int64),
+        np.zeros(MAX_DEPTH),
+        np.zeros((MAX_DEPTH, 3), np.int64),
     )
 
 
@@ -62,8 +67,10 @@ def plan_step(index, documents, limits, swaps, trail, candidates, least, surviva
     gather(ground, trail[AT], trail[LEFT])
     _choose(ground.automaton, ground.candidates, known, made)
     made.chosen[FOLLOWED] = 0
-    if made.chosen[ROW] >= 0:
-        _follow_chosen(ground.automaton, ground.candidates, known, made, room)
+    row = made.chosen[ROW]
+    if row >= 0:
+        followed = _follow(ground.automaton, ground.candidates, known, made, row, made.alive, made.path, room)
+        made.chosen[FOLLOWED] = followed
 
 
 @kernel
@@ -73,19 +80,77 @@ def best_length(plan, curve, worth):
     `curve` float64 [widths]: cost in plain steps; `worth`: tokens that a plain step's time brought lately.
     """
     made = Plan(*plan)
-    followed = made.chosen[FOLLOWED]
-    expected, most = 1.0, 1.0
-    for depth in range(followed):
-        expected += made.alive[depth]
-        most = max(most, expected / curve[depth + 2])
-    rate = _CAUTION * math.sqrt(max(1.0, worth) * most)
+    rate = _rate(made, curve, worth)
     expected, best, length = 1.0, 1.0 - rate * curve[1], 0
-    for depth in range(followed):
+    for depth in range(made.chosen[FOLLOWED]):
         expected += made.alive[depth]
         gain = expected - rate * curve[depth + 2]
         if gain > best:
             best, length = gain, depth + 1
     return length
+
+
+@kernel
+def branch_step(index, candidates, survival, plan, curve, worth, length, room, most):
+    """Write `length` chosen tokens to the plan's nodes, and behind them the branches that pay; returns how many.
+
+    A branch is another first token and what follows it there, up to `room` tokens, as far as that is worth the width it
+    adds; there are `most` nodes in all.
+    """
+    automaton, offered = Automaton(*index), Candidates(*candidates)
+    known, made = Survival(*survival), Plan(*plan)
+    rate, row, nodes = _rate(made, curve, worth), made.chosen[ROW], 0
+    for depth in range(length):
+        nodes = _add_node(made.nodes, nodes, offered, row, depth)
+    for rival in range(offered.count[0]):
+        if nodes == most or _stands_first(made.nodes, nodes, offered.tokens[rival, 0]):
+            continue
+        reach = min(room, most - nodes)
+        followed = _follow(automaton, offered, known, made, rival, made.rival, made.path[MAX_DEPTH:], reach)
+        kept = _branch_length(made.rival, followed, curve, rate, nodes)
+        for depth in range(kept):
+            nodes = _add_node(made.nodes, nodes, offered, rival, depth)
+    return nodes
+
+
+@part
+def _rate(plan, curve, worth):
+    """The tokens that the time of a plain step is worth."""
+    expected, most = 1.0, 1.0
+    for depth in range(plan.chosen[FOLLOWED]):
+        expected += plan.alive[depth]
+        most = max(most, expected / curve[depth + 2])
+    return _CAUTION * math.sqrt(max(1.0, worth) * most)
+
+
+@part
+def _branch_length(alive, followed, curve, rate, nodes):
+    """How many tokens of a branch pay behind `nodes` draft tokens."""
+    gain, best, length = 0.0, 0.0, 0
+    for depth in range(followed):
+        gain += alive[depth]
+        left = gain - _BRANCH_CAUTION * rate * (curve[nodes + depth + 2] - curve[nodes + 1])
+        if left > best:
+            best, length = left, depth + 1
+    return length
+
+
+@part
+def _add_node(nodes, count, candidates, row, depth):
+    """Add a candidate's token to the draft; its parent is the node before it."""
+    nodes[count, 0] = candidates.tokens[row, depth]
+    nodes[count, 1] = count - 1 if depth > 0 else -1
+    nodes[count, 2] = candidates.origins[row, depth]
+    return count + 1
+
+
+@part
+def _stands_first(nodes, count, token):
+    """Whether a branch of the draft starts with the token."""
+    node = 0
+    while node < count and not (nodes[node, 0] == token and nodes[node, 1] < 0):
+        node += 1
+    return node < count
 
 
 @kernel
@@ -120,26 +185,23 @@ def _choose(automaton, candidates, known, plan):
 
 
 @part
-def _follow_chosen(automaton, candidates, known, plan, room):
-    """Compute the survival along the chosen candidate."""
-    row = plan.chosen[ROW]
-    facts, tokens, kinds = candidates.facts[row], candidates.tokens[row], candidates.kinds[row]
-    states = plan.states
+def _follow(automaton, candidates, known, plan, row, alive_at, path, room):
+    """Compute the survival along a candidate; returns how far it was followed."""
+    facts, tokens, kinds, states = candidates.facts[row], candidates.tokens[row], candidates.kinds[row], plan.states
     start_states(automaton.nodes, sam.matched_state(automaton), facts, states)
-    rate, alive = plan.rate[0], 1.0
+    rate, alive, depth = plan.rate[0], 1.0, 0
     for i in range(FEATURES):
-        plan.path[0, i] = plan.first[row, i]
-    for depth in range(min(room, facts[LENGTH])):
-        token, codes = tokens[depth], plan.path[depth]
+        path[0, i] = plan.first[row, i]
+    while depth < min(room, facts[LENGTH]) and alive >= _FAINT:
+        token, codes = tokens[depth], path[min(depth, path.shape[0] - 1)]
         if depth > 0:
             encode(automaton, facts, kinds[depth], depth, 0, rate, token, tokens[depth - 1], states, codes)
         alive *= chance(known.weights, codes)
-        plan.alive[depth] = alive
-        plan.chosen[FOLLOWED] = depth + 1
-        if alive < _FAINT:
-            break
+        alive_at[depth] = alive
         next_states(automaton, token, facts[MATCH] + depth == 0, states)
         rate += _RATE_STEP * (1.0 - rate)
+        depth += 1
+    return depth
 
 
 @part

@@ -10,6 +10,7 @@ from lookahead.candidates import (
     LATEST,
     LENGTH,
     MATCH,
+    MAX_DEPTH,
     MEMORY,
     PREDICTION,
     REFERENCE,
@@ -22,7 +23,7 @@ from lookahead.draft import EMPTY, Draft
 from lookahead.index import SuffixIndex
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
-from lookahead.planning import ROW, empty_plan, learn_step, plan_step
+from lookahead.planning import ROW, branch_step, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
 from lookahead.trail import empty_trail
@@ -42,6 +43,9 @@ class LookupProposer:
         banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them).
         pacing: What is known of the model's costs and of how drafts fare; learns from every step. New when None.
         memory: Earlier outputs and corpora to copy from, or None.
+
+    Attributes:
+        branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
 
     Example:
         >>> proposer = LookupProposer(LookupConfig(max_draft=3), prompt=[5, 6, 7, 8, 9])
@@ -68,6 +72,7 @@ class LookupProposer:
         self._candidates, self._plan = empty_candidates(), empty_plan()
         self._planned = False
         self._prediction = prediction
+        self.branches = False
         documents = [self._add(text, REFERENCE) for text in references if len(text)]
         start = len(self._index)
         if prediction is not None and len(prediction):
@@ -123,7 +128,10 @@ class LookupProposer:
         self._planned = True
         if self._config.draft_per_match:
             return self._by_rule(limit)
-        return self._draft(int(self._plan.chosen[ROW]), self._pacing.length(self._plan))
+        length = self._pacing.length(self._plan)
+        if length and self.branches and self._candidates.count[0] > 1:
+            return self._tree(length, limit)
+        return self._draft(int(self._plan.chosen[ROW]), length)
 
     def observe(self, step: StepRecord) -> None:
         """Learn what a step of the model cost."""
@@ -143,6 +151,18 @@ class LookupProposer:
         if not self._candidates.count[0] or kind not in (LATEST, FIRST):
             return EMPTY
         return self._draft(0, min(limit, self._config.draft_per_match * int(facts[MATCH]), int(facts[LENGTH])))
+
+    def _tree(self, length: int, limit: int) -> Draft:
+        """Draft so many tokens of the chosen candidate, and the branches beside it that pay."""
+        offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
+        curve, worth = self._pacing.cost.curve, self._pacing.cost.worth
+        most = min(self._config.max_draft, MAX_DEPTH)
+        nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, limit, most)
+        if nodes == length:
+            return self._draft(int(self._plan.chosen[ROW]), length)
+        tokens, parents, origins = map(tuple, self._plan.nodes[:nodes].T.tolist())
+        facts = self._candidates.facts[self._plan.chosen[ROW]]
+        return Draft(tokens, parents, SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)
 
     def _followed_memory(self, tokens: Sequence[int]) -> bool:
         row = int(self._plan.chosen[ROW])

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.cost import CostCurve
+from lookahead.decoding import accepted
+from lookahead.draft import Draft
 
 Ids = NDArray[np.int32]
 _MAX_WIDTH = 1024
@@ -41,8 +43,8 @@ class ReplayMethod(Protocol):
     def begin(self, recording: Recording) -> None:
         """Start a new text with the prompt; only an oracle looks at the output."""
 
-    def propose(self, room: int) -> Sequence[int]:
-        """Return a draft of at most ``room`` tokens."""
+    def propose(self, room: int) -> Sequence[int] | Draft:
+        """Return a draft of at most ``room`` tokens a branch."""
 
     def observe(self, width: int, seconds: float) -> None:
         """Note what the step that read ``width`` tokens cost."""
@@ -128,26 +130,23 @@ def _replay_one(recording: Recording, method: ReplayMethod, seconds: list[float]
         started = perf_counter_ns()
         draft = method.propose(len(output) - position)
         proposed = perf_counter_ns()
-        accepted = _accepted(draft, output, position)
-        emitted = output[position : position + accepted + 1]
+        right = _accepted(draft, output, position)
+        emitted = output[position : position + right + 1]
         method.observe(len(draft) + 1, seconds[len(draft) + 1])
         verified = perf_counter_ns()
         method.extend(emitted)
         figures.propose_ns.append(proposed - started + perf_counter_ns() - verified)
         figures.widths[len(draft) + 1] += 1
         figures.drafted += len(draft)
-        figures.accepted += accepted
+        figures.accepted += right
         figures.tokens += len(emitted)
         position += len(emitted)
 
 
-def _accepted(draft: Sequence[int], output: list[int], position: int) -> int:
+def _accepted(draft: Sequence[int] | Draft, output: list[int], position: int) -> int:
     """Count the draft tokens that the output goes on with."""
     following = output[position : position + len(draft)]
-    for count, token in enumerate(following):
-        if token != draft[count]:
-            return count
-    return len(following)
+    return accepted(draft if isinstance(draft, Draft) else Draft(tuple(draft)), following)
 
 
 def tuned(

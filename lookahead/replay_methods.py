@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
+from lookahead.draft import Draft
 from lookahead.oracles import CopyOracle, LengthOracle
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, Plan
@@ -37,8 +38,9 @@ class Results:
 class LookupMethod:
     """Ours: the proposer of live decoding, behind the clock of the replay."""
 
-    def __init__(self, config: LookupConfig, pacing: Pacing | None = None) -> None:
+    def __init__(self, config: LookupConfig, pacing: Pacing | None = None, *, branches: bool = True) -> None:
         self._config = config
+        self._branches = branches
         self._pacing = Pacing() if pacing is None else pacing
         self._proposer = LookupProposer(config)
         self._step: tuple[int, float] | None = None
@@ -50,11 +52,12 @@ class LookupMethod:
         references = [text.tolist() for text in recording.references]
         prompt = recording.prompt.tolist()
         self._proposer = LookupProposer(self._config, prompt, references, prediction, pacing=self._pacing)
+        self._proposer.branches = self._branches
         self._step = None
 
-    def propose(self, room: int) -> Sequence[int]:
+    def propose(self, room: int) -> Draft:
         """Return the draft for the next step."""
-        return self._proposer.propose(room).tokens
+        return self._proposer.propose(room)
 
     def observe(self, width: int, seconds: float) -> None:
         """Note what the step cost; what it emitted is told next."""
@@ -84,7 +87,8 @@ def run_method(
     """Replay one method at each cost; one that looks at no clock only once.
 
     Args:
-        name: ``ours``, ``builtin``, ``vllm-ngram``, ``linear:A,B``, ``linear:best``, ``copy``, ``anchored`` or
+        name: ``ours``, ``chains`` (ours for a target that reads no trees), ``builtin``, ``vllm-ngram``,
+            ``linear:A,B``, ``linear:best``, ``copy``, ``anchored`` or
             ``length``.
         recordings: What to replay.
         curves: Costs by name, at least one.
@@ -94,7 +98,7 @@ def run_method(
     Raises:
         ValueError: There is no such method.
     """
-    if name == "ours":
+    if name in ("ours", "chains"):
         figures = [replay(recordings, _method(name, max_draft)(), curve) for curve in curves.values()]
         return _results(name, figures, curves)
     rules = [f"linear:{slope},{offset}" for slope, offset in SWEEP] if name == "linear:best" else [name]
@@ -115,11 +119,12 @@ def _method(name: str, max_draft: int) -> Factory:
     """Return what makes the method that ``name`` means."""
     makers: dict[str, Factory] = {
         "ours": lambda: LookupMethod(LookupConfig(max_draft=max_draft)),
+        "chains": lambda: LookupMethod(LookupConfig(max_draft=max_draft), branches=False),
         "builtin": lambda: NgramRule(longest=2, shortest=1, draft=10),
         "vllm-ngram": lambda: NgramRule(longest=5, shortest=2, draft=5),
         "copy": lambda: CopyOracle(anchored=False, max_draft=max_draft),
         "anchored": lambda: CopyOracle(anchored=True, max_draft=max_draft),
-        "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft), _WholeDrafts())),
+        "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft), _WholeDrafts(), branches=False)),
     }
     linear = re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name)
     if linear:

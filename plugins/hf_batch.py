@@ -62,6 +62,10 @@ class HFBatchTarget:
         self._rollback = CropRollback(self.cache, self._cached)
         return list(outputs.logits[:, -1:].clone())
 
+    def takes_trees(self) -> bool:
+        """Return that drafts must be chains: rows of different trees would need masks of different shapes."""
+        return False
+
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""
         text = self._output.rows[row]

@@ -79,6 +79,8 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
             output.emit(row, token)
             proposers[row].extend([token])
         stats.start_decoding(perf_counter() - started)
+        for proposer in proposers:
+            proposer.branches = config.trees and target.takes_trees()
         decode(target, proposers, output, stats)
     if call.streamer is not None:
         call.streamer.end()

@@ -28,3 +28,18 @@ EXACT = frozenset({
 })
 # fmt: on
 """Values of ``config.model_type``; of others the forward is measured at first use."""
+
+# fmt: off
+TREES = frozenset({
+    "apertus", "apertus1p5_text", "arcee", "aria_text", "axk1", "bitnet", "codegen", "cohere",
+    "dbrx", "deepseek_v2", "deepseek_v3", "diffllama", "dots1", "ernie4_5",
+    "ernie4_5_moe", "exaone", "exaone4", "flex_olmo", "gemma", "glm", "glm4", "glm4_moe", "glm4_moe_lite",
+    "gpt2", "gpt_bigcode", "gpt_neox", "gpt_neox_japanese", "gptj", "granite", "granitemoe", "granitemoeshared",
+    "helium", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hyperclovax", "internlm3", "iquestcoder", "jais2",
+    "jetmoe", "llama", "minicpm3", "minimax_m2", "ministral3", "mistral", "mixtral", "nanochat", "nemotron",
+    "olmo", "olmo2", "olmoe", "opt", "persimmon", "phi", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3",
+    "qwen3_moe", "sarvam_mla", "sarvam_moe", "seed_oss", "smollm3", "solar_open", "stablelm", "starcoder2",
+    "xglm", "youtu",
+})
+# fmt: on
+"""Those that read a tree of draft tokens as they read its branches one by one, where every layer sees all positions."""

@@ -8,10 +8,11 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 from transformers.generation.configuration_utils import GenerationConfig
 
-from lookahead.draft import Draft
+from lookahead.draft import EMPTY, Draft
 from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
+from lookahead.plugins.hf_tree import accepted_nodes, keep_branch, reads_trees, tree_inputs
 
 
 class HFTarget:
@@ -48,6 +49,7 @@ class HFTarget:
         self._past = 0  # tokens that the cache holds before the text
         self._read = 0
         self._step_outputs: Any = None
+        self._draft = EMPTY
 
     def prefill(self) -> list[Tensor]:
         """Read the prompt; return the logits of the first new token, shape ``[1, vocabulary]``, as the only row's."""
@@ -62,6 +64,10 @@ class HFTarget:
         self._past = max(0, cached_tokens(self.cache) - self._text.length)
         self._limits = sorted([*self._limits, *((size, False) for size in fixed_sizes(self.cache))])
         return [outputs.logits[:, -1].clone()]
+
+    def takes_trees(self) -> bool:
+        """Return whether a draft may be a tree; known after the prefill."""
+        return not self._fixed_width and not self._prefix and reads_trees(self._model, self.cache)
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
@@ -85,6 +91,9 @@ class HFTarget:
         inputs = self._model.prepare_inputs_for_generation(
             ids, next_sequence_length=width, **self._lengthened(self._read - self._text.length)
         )
+        if draft.parents:
+            inputs = tree_inputs(inputs, draft, self._past + self._rollback.cached, self._model)
+        self._draft = draft
         behind = self._read - self._text.length + 1
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = behind
@@ -102,11 +111,18 @@ class HFTarget:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
         outputs, self._step_outputs = self._step_outputs, None
         cache = outputs.get(self._cache_name, self.cache)
+        if self._draft.parents:
+            self._keep_branch(emitted[0])
         if cache is self.cache:
             self._rollback.keep(self._read, self._text.length - 1)
         else:  # the model has read the text anew
             self._rollback = rollback_for(cache, self._read)
         self._advance(outputs, emitted[0])
+
+    def _keep_branch(self, emitted: int) -> None:
+        """Put the accepted branch where a chain would stand: behind the text as it was before the step."""
+        nodes = accepted_nodes(self._draft, self._text.input_ids[0, -emitted:].tolist())
+        keep_branch(self.cache, self._past + self._text.length - emitted, nodes[: emitted - 1])
 
     def close(self, cache_is_returned: bool) -> None:
         """Leave the cache as plain generation would; one that outlives the call also reads what it still lacks."""

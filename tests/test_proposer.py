@@ -175,3 +175,42 @@ def test_whatever_is_drafted_was_copied_from_where_it_says(text, references, pre
         emitted = text[at : at + right + 1]
         made.extend(emitted)
         at += len(emitted)
+
+
+def branching(text: list[int], **options: int) -> LookupProposer:
+    """A proposer for a target that reads trees, where a token more costs next to nothing."""
+    pacing = Pacing()
+    for _ in range(20):
+        for width in (1, 2, 65):
+            pacing.observe(width, 1.0 + 1e-6 * width, 1)
+    made = LookupProposer(LookupConfig(**options), text, pacing=pacing)
+    made.branches = True
+    return made
+
+
+def test_other_first_tokens_stand_beside_the_likeliest_where_width_is_cheap() -> None:
+    draft = branching([1, 2, 3, 4, 1, 2, 5, 6, 1, 2]).propose(9)
+    firsts = [token for token, parent in zip(draft.tokens, draft.parents, strict=True) if parent < 0]
+    assert sorted(firsts) == [3, 5]
+    three = draft.child(-1, 3)
+    assert draft.child(three, 4) is not None
+
+
+def test_a_tree_keeps_room_and_cap() -> None:
+    text = [1, 2, 3, 4, 5, 6, 7, 1, 2, 8, 9, 10, 11, 12, 1, 2]
+    assert len(branching(text, max_draft=4).propose(9)) <= 4
+    depths: list[int] = []
+    for parent in branching(text).propose(3).parents:
+        depths.append(1 if parent < 0 else depths[parent] + 1)
+    assert max(depths) <= 3
+    assert len(depths) > 3
+
+
+def test_where_width_is_dear_a_draft_is_a_chain() -> None:
+    pacing = Pacing()
+    for _ in range(20):
+        for width in (1, 2, 65):
+            pacing.observe(width, 1.0 + 0.3 * (width - 1), 1)
+    made = LookupProposer(LookupConfig(), [*range(40), 99, 5, *range(10, 40), 0, *range(30)], pacing=pacing)
+    made.branches = True
+    assert made.propose(9).is_chain

@@ -1,0 +1,168 @@
+"""Trees of draft tokens in one forward pass: what each node may see, and the cache of the branch that came true."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+
+from lookahead.draft import ROOT, Draft
+from lookahead.plugins.hf_arguments import cache_name
+from lookahead.plugins.hf_known import TREES
+
+_ATTENTION = frozenset({"sdpa", "eager"})  # those that take a mask of any shape
+
+
+def reads_trees(model: Any, cache: Cache) -> bool:
+    """Return whether the model is known to read trees as it reads chains, with this attention and this cache.
+
+    Every layer must keep all positions, and the attention must take a mask of its own for every token.
+    """
+    text = model.config.get_text_config(decoder=True)
+    return (
+        model.config.model_type in TREES
+        and getattr(text, "_attn_implementation", None) in _ATTENTION
+        and type(cache) is DynamicCache
+        and all(type(layer) is DynamicLayer for layer in cache.layers)
+    )
+
+
+def tree_inputs(inputs: dict[str, Any], draft: Draft, past: int, model: Any) -> dict[str, Any]:
+    """Return the arguments of a forward that reads the last committed token and a tree behind it.
+
+    Args:
+        inputs: As prepared for a chain of the same number of tokens.
+        draft: The tree.
+        past: Tokens in the cache.
+        model: Its attention says which kind of mask it takes.
+    """
+    first = inputs["position_ids"][..., :1]
+    depths = torch.tensor([0, *_depths(draft)], dtype=first.dtype, device=first.device)
+    padding = inputs.get("attention_mask")
+    return {
+        **inputs,
+        "position_ids": first + depths,
+        "attention_mask": _mask(draft, past, padding if isinstance(padding, Tensor) else None, model),
+    }
+
+
+def accepted_nodes(draft: Draft, tokens: Sequence[int]) -> list[int]:
+    """Return the nodes along which a tree foresaw the emitted tokens.
+
+    Example:
+        >>> accepted_nodes(Draft((5, 6, 7, 8), (-1, 0, -1, 2)), [7, 8, 9])
+        [2, 3]
+    """
+    nodes, node = [], ROOT
+    for token in tokens:
+        child = draft.child(node, token)
+        if child is None:
+            break
+        nodes.append(child)
+        node = child
+    return nodes
+
+
+def keep_branch(cache: Cache, first: int, nodes: Sequence[int]) -> None:
+    """Move the accepted nodes' keys and values to where a chain's would be.
+
+    Args:
+        cache: Whose layers all keep every position; node i stands at ``first + i``.
+        first: Position of the first node.
+        nodes: Nodes of the accepted branch, from its first on.
+    """
+    if list(nodes) == list(range(len(nodes))):
+        return
+    places = torch.tensor([first + node for node in nodes])
+    for layer in cache.layers:
+        if layer.is_initialized:
+            for states in (layer.keys, layer.values):
+                states[..., first : first + len(nodes), :] = states[..., places.to(states.device), :]
+
+
+def _depths(draft: Draft) -> list[int]:
+    """Return each node's distance to the last committed token."""
+    depths: list[int] = []
+    for parent in draft.parents:
+        depths.append(1 if parent == ROOT else depths[parent] + 1)
+    return depths
+
+
+def _mask(draft: Draft, past: int, padding: Tensor | None, model: Any) -> Tensor:
+    """Return who sees whom, ``[1, 1, nodes + 1, past + nodes + 1]``: everyone the text, a node also its ancestors."""
+    count = len(draft) + 1
+    sees = np.zeros((count, past + count), bool)
+    sees[:, : past + 1] = True
+    if padding is not None and padding.dim() == 2:
+        sees[:, : past + 1] &= padding[0, : past + 1].bool().cpu().numpy()
+    for node, parent in enumerate(draft.parents, start=1):
+        sees[node, past + 1 :] = sees[parent + 1, past + 1 :]
+        sees[node, past + node] = True
+    mask = torch.from_numpy(sees)[None, None].to(model.device)
+    if model.config.get_text_config(decoder=True)._attn_implementation == "sdpa":
+        return mask
+    seen = torch.zeros(mask.shape, dtype=model.dtype, device=model.device)
+    return seen.masked_fill(~mask, torch.finfo(model.dtype).min)
+
+
+@torch.no_grad()
+def tree_error(model: Any, prefix: int = 6) -> float:
+    """Return the relative difference of logits between a tree and its branches read as chains.
+
+    The second branch is then kept in the cache and read on, so that what it leaves there counts too.
+
+    Args:
+        model: A decoder-only language model in evaluation mode.
+        prefix: Tokens of the prefill before the tree.
+    """
+    ids = (torch.arange(prefix + 1, device=model.device)[None] * 31 + 7) % 50
+    draft = Draft((11, 12, 13, 21, 22), (-1, 0, 1, -1, 3))
+    behind = torch.tensor([[23]], device=model.device)
+    tree = _Reading(model)
+    tree.read(ids[:, :prefix])
+    logits = tree.read(torch.cat([ids, torch.tensor([draft.tokens], device=model.device)], dim=1), draft)
+    keep_branch(tree.cache, prefix + 1, [3, 4])
+    tree.cache.crop(-3)
+    read_on = tree.read(torch.cat([ids, torch.tensor([[21, 22]], device=model.device), behind], dim=1))
+    worst, largest = 0.0, 1e-6
+    for nodes, more in (([0, 1, 2], None), ([3, 4], behind)):
+        chain = _Reading(model)
+        chain.read(ids[:, :prefix])
+        tokens = torch.tensor([[draft.tokens[node] for node in nodes]], device=model.device)
+        expected = chain.read(torch.cat([ids, tokens], dim=1))
+        found = logits[[0, *(node + 1 for node in nodes)]]
+        if more is not None:
+            expected = torch.cat([expected, chain.read(torch.cat([ids, tokens, more], dim=1))])
+            found = torch.cat([found, read_on])
+        worst = max(worst, float((found - expected).abs().max()))
+        largest = max(largest, float(expected.abs().max()))
+    return worst / largest
+
+
+class _Reading:
+    """A model and a growing cache, fed as ``generate`` feeds them."""
+
+    def __init__(self, model: Any) -> None:
+        self.cache: Any = DynamicCache(config=model.config.get_text_config(decoder=True))
+        self._model = model
+        self._cache_name = cache_name(inspect.signature(model.forward).parameters)
+
+    def read(self, ids: Tensor, draft: Draft | None = None) -> Tensor:
+        """Read what follows the cached tokens; return its logits, shape ``[tokens read, vocabulary]``."""
+        past = self.cache.get_seq_length()
+        width = ids.shape[1] - past
+        inputs = self._model.prepare_inputs_for_generation(
+            ids,
+            next_sequence_length=width,
+            is_first_iteration=past == 0,
+            use_cache=True,
+            attention_mask=torch.ones_like(ids),
+            position_ids=torch.arange(ids.shape[1], device=ids.device)[None],
+            **{self._cache_name: self.cache},
+        )
+        if draft is not None:
+            inputs = tree_inputs(inputs, draft, past, self._model)
+        return self._model(**inputs, return_dict=True).logits[0, -width:].float()
