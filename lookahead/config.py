@@ -13,19 +13,23 @@ Text: TypeAlias = str | Sequence[int]
 class LookupConfig:
     """Options of lookup decoding; the defaults need no tuning.
 
+    The effects given are on the modelled speed over nine sets of recorded outputs (``specdec-lookup replay``), at
+    costs of 0.3 % and 10 % of a plain step per drafted token.
+
     Attributes:
-        max_draft: Longest draft that is verified in one step, in tokens.
+        max_draft: Most draft tokens that are verified in one step. 16 instead of 64: 1 to 9 % slower.
         draft_per_match: 0 lets measured cost and learned survival decide how many tokens pay, in every step. Any other
             number drafts that many tokens per token of the matched suffix, up to ``max_draft``: a fixed rule, which
-            looks at no clock.
+            looks at no clock. 6 to 22 % slower.
         min_match: Tokens before the copied place that must agree with the last ones, at least. 0 also lets a copy go
-            on right behind a token that differs.
+            on right behind a token that differs. 1: up to 3 % slower, 2: 4 to 16 % slower.
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
-            It need not be part of the prompt.
+            It need not be part of the prompt: without it there, edits run at 0.97 to 1.06 of the speed.
         references: Further texts that the output may copy from, each as text or token ids.
         memory: Namespace of the model's memory store to copy from as well; empty for none.
         remember: Add the finished output to that namespace.
-        trees: Draft several first tokens side by side where that pays and the model can read it.
+        trees: Draft several first tokens side by side where that pays and the model can read it: 3.5 % faster at a
+            cost of 0.3 %, no difference at 10 %.
         fixed_width: Tokens that every forward pass after the prefill reads, drafts padded up to it; 0 lets each step
             read what it drafts. In bf16 and fp16 a forward rounds differently at different widths, so the text may
             depend on the drafts where two logits nearly tie; at one width it does not.
