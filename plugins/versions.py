@@ -58,6 +58,7 @@ class Supported:
 
 
 TRANSFORMERS = Supported("transformers", oldest="5.17.0", newest="5.24.0", below="6")
+# CI runs both ends of transformers' range; torch's oldest was tried by hand, as its wheels for Linux hold CUDA.
 TORCH = Supported("torch", oldest="2.6.0", newest="2.13.0", below="3")
 
 
