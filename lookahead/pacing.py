@@ -3,16 +3,18 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookahead.features import WEIGHTS
 from lookahead.framing import Frame
-from lookahead.planning import Plan, best_length
+from lookahead.planning import FOLLOWED, Plan, best_length
 from lookahead.step_cost import WIDTHS, CostModel
 from lookahead.survival import Survival, new_survival
 
 _FORMAT = 1
 _LEAST_PATIENCE, _MOST_PATIENCE = 32, 1024
 _LIKELY = 0.5
+_BUCKETS, _FIRST_BUCKET = 12, 1024
 
 
 class Pacing:
@@ -25,33 +27,46 @@ class Pacing:
     Example:
         >>> pacing = Pacing()
         >>> pacing.observe(width=1, seconds=0.05, tokens=1)
-        >>> round(float(pacing.cost.seconds[1]), 3)
+        >>> round(float(pacing.cost().seconds[1]), 3)
         0.05
     """
 
     def __init__(self) -> None:
         self.survival: Survival = new_survival()
-        self.cost = CostModel()
+        self._costs: list[CostModel | None] = [CostModel(), *[None] * (_BUCKETS - 1)]
         self.frame = Frame()
         self._assumed = CostModel().curve
         self._passed_over = 0
         self._patience = _LEAST_PATIENCE
 
-    def length(self, plan: Plan) -> int:
+    def cost(self, context: int = 0) -> CostModel:
+        """Return the costs behind a context of so many tokens: attention over a longer one makes width dearer.
+
+        There is a model for each doubling from 1,024 tokens on; it starts from that of the nearest shorter context.
+        """
+        bucket = min((context // _FIRST_BUCKET).bit_length(), _BUCKETS - 1)
+        found = self._costs[bucket]
+        if found is None:
+            shorter = next(cost for cost in self._costs[bucket - 1 :: -1] if cost is not None)
+            found = self._costs[bucket] = shorter.successor()
+        return found
+
+    def length(self, plan: Plan, context: int = 0) -> int:
         """Return how many tokens of the candidate that the plan follows are worth verifying now; 0 is an answer."""
-        length = best_length(tuple(plan), self.cost.curve, self.cost.worth)
+        cost = self.cost(context)
+        length = best_length(tuple(plan), cost.curve, cost.worth)
         if length:
             self._passed_over, self._patience = 0, _LEAST_PATIENCE
-        elif plan.chosen[1] and plan.alive[0] > _LIKELY:
+        elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY:
             self._passed_over += 1
             if self._passed_over > self._patience:
                 self._passed_over, self._patience = 0, min(2 * self._patience, _MOST_PATIENCE)
                 length = best_length(tuple(plan), self._assumed, 1.0)
         return length
 
-    def observe(self, width: int, seconds: float, tokens: float) -> None:
-        """Take in the cost of a step that read ``width`` tokens and emitted ``tokens``."""
-        self.cost.observe(width, seconds, tokens)
+    def observe(self, width: int, seconds: float, tokens: float, context: int = 0) -> None:
+        """Take in the cost of a step that read ``width`` tokens behind ``context`` others and emitted ``tokens``."""
+        self.cost(context).observe(width, seconds, tokens)
 
     def state(self) -> dict[str, Any]:
         """Return what was learned as arrays by name."""
@@ -61,7 +76,7 @@ class Pacing:
             "precision": self.survival.precision,
             "opening": np.array(self.frame.opening, np.int64),
             "closing": np.array(self.frame.closing, np.int64),
-            **self.cost.state(),
+            **self._costs_state(),
         }
 
     @classmethod
@@ -74,12 +89,21 @@ class Pacing:
         """
         if state["format"].tolist() != [_FORMAT]:
             raise ValueError(f"its format is {state['format'].tolist()}, not [{_FORMAT}]")
-        shapes = {"weights": WEIGHTS, "precision": WEIGHTS, "mean": WIDTHS, "count": WIDTHS, "figures": 3}
-        for name, length in shapes.items():
-            if state[name].shape != (length,) or not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} must be {length} finite numbers")
+        one, many = (WEIGHTS,), (_BUCKETS, WIDTHS)
+        shapes = {"weights": one, "precision": one, "mean": many, "count": many, "figures": (_BUCKETS, 3)}
+        for name, shape in shapes.items():
+            if state[name].shape != shape or not np.isfinite(state[name]).all():
+                raise ValueError(f"{name} must be finite numbers of shape {shape}")
         pacing = cls()
         pacing.survival = Survival(state["weights"].astype(np.float64), state["precision"].astype(np.float64))
-        pacing.cost.restore(state["mean"], state["count"], state["figures"])
+        for bucket, seen in enumerate(state["count"].any(axis=1)):
+            if seen:
+                cost = pacing._costs[bucket] = CostModel()
+                cost.restore(state["mean"][bucket], state["count"][bucket], state["figures"][bucket])
         pacing.frame = Frame(tuple(state["opening"].tolist()), tuple(state["closing"].tolist()))
         return pacing
+
+    def _costs_state(self) -> dict[str, NDArray[np.float64]]:
+        """Return the costs of all contexts, zeros for those never seen."""
+        states = [(cost or CostModel()).state() for cost in self._costs]
+        return {name: np.stack([state[name] for state in states]) for name in states[0]}

@@ -91,6 +91,11 @@ class LookupProposer:
         """The index over references, prediction, prompt and output."""
         return self._index
 
+    @property
+    def _context(self) -> int:
+        """Tokens of the text, those of other documents left out."""
+        return len(self._index) - self._text_start
+
     def extend(self, tokens: Sequence[int]) -> None:
         """Append the tokens that a step emitted."""
         if not len(tokens):
@@ -128,14 +133,15 @@ class LookupProposer:
         self._planned = True
         if self._config.draft_per_match:
             return self._by_rule(limit)
-        length = self._pacing.length(self._plan)
+        length = self._pacing.length(self._plan, self._context)
         if length and self.branches and self._candidates.count[0] > 1:
             return self._tree(length, limit)
         return self._draft(int(self._plan.chosen[ROW]), length)
 
     def observe(self, step: StepRecord) -> None:
         """Learn what a step of the model cost."""
-        self._pacing.observe(step.width, step.forward_s, step.emitted_tokens / step.rows)
+        tokens = step.emitted_tokens / step.rows
+        self._pacing.observe(step.width, step.forward_s, tokens, self._context)
 
     def finish(self) -> None:
         """Note, at the end of the text, what the output has around the prediction, and remember it if that is asked."""
@@ -155,7 +161,8 @@ class LookupProposer:
     def _tree(self, length: int, limit: int) -> Draft:
         """Draft so many tokens of the chosen candidate, and the branches beside it that pay."""
         offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
-        curve, worth = self._pacing.cost.curve, self._pacing.cost.worth
+        cost = self._pacing.cost(self._context)
+        curve, worth = cost.curve, cost.worth
         most = min(self._config.max_draft, MAX_DEPTH)
         nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, limit, most)
         if nodes == length:

@@ -13,6 +13,7 @@ from lookahead.planning import FOLLOWED, Plan
 from lookahead.proposer import LookupProposer
 from lookahead.replay import Recording, ReplayFigures, ReplayMethod, replay
 from lookahead.rules import LinearRule, NgramRule
+from lookahead.stats import StepRecord
 
 SWEEP = tuple((slope, offset) for slope in (0.5, 1, 2, 4, 8) for offset in (0, 2))
 """Slopes and offsets of the linear rules among which ``linear:best`` is chosen."""
@@ -66,14 +67,15 @@ class LookupMethod:
     def extend(self, tokens: list[int]) -> None:
         """Append emitted tokens."""
         if self._step is not None:
-            self._pacing.observe(*self._step, len(tokens))
+            width, seconds = self._step
+            self._proposer.observe(StepRecord(width - 1, 0, len(tokens), width, "", 0, 0.0, seconds))
         self._proposer.extend(tokens)
 
 
 class _WholeDrafts(Pacing):
     """Lets a candidate be drafted as far as it was followed, for the oracle that cuts it."""
 
-    def length(self, plan: Plan) -> int:
+    def length(self, plan: Plan, context: int = 0) -> int:
         return int(plan.chosen[FOLLOWED])
 
 

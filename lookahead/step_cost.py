@@ -11,7 +11,7 @@ from lookahead.kernels import kernel, part
 WIDTHS = MAX_DEPTH + 2  # index 0 is unused, a draft of MAX_DEPTH makes MAX_DEPTH + 1
 _SHARE = 0.02
 _PLAIN_AVERAGE, _WIDE_AVERAGE, _DRIFT = 0.05, 0.02, 0.1
-_OUTLIER = 3.0
+_OUTLIER, _INHERITED = 3.0, 4.0
 _FORGET = 0.999
 _ASSUMED_TOKENS, _ASSUMED_STEPS = 75.0, 50.0
 # Entries of `figures`: seconds of a plain step, and tokens and cost of lately, in tokens and plain steps.
@@ -56,6 +56,12 @@ class CostModel:
     def worth(self) -> float:
         """Tokens emitted per plain step's time, over about a thousand steps."""
         return float(self.figures[TOKENS] / self.figures[COST])
+
+    def successor(self) -> "CostModel":
+        """Return a model that starts from these costs and follows new measurements soon."""
+        other = CostModel()
+        other.restore(self.mean, np.minimum(self.count, _INHERITED), self.figures)
+        return other
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what was measured, as arrays to be saved."""

@@ -25,11 +25,21 @@ from lookahead.config import LookupConfig
 from lookahead.memory import MemoryStore, tokenizer_identity
 from lookahead.plugins import versions
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
+from lookahead.plugins.hf_calibrate import calibrate
 from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
 from lookahead.stats import DecodingStats
 
-__all__ = ["disable", "enable", "is_enabled", "load_learned", "lookup_generate", "save_learned", "stats"]
+__all__ = [
+    "calibrate",
+    "disable",
+    "enable",
+    "is_enabled",
+    "load_learned",
+    "lookup_generate",
+    "save_learned",
+    "stats",
+]
 
 Options: TypeAlias = LookupConfig | Mapping[str, Any] | bool | None
 

@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCache
 
+from lookahead.draft import EMPTY, Draft
 from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache, rollback_for
 from lookahead.plugins.hf_known import EXACT
 from lookahead.plugins.hf_state import state_of
+from lookahead.plugins.hf_tree import keep_branch, tree_inputs
 
 # Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24): recurrent layers
 # that forget the cached state, and (moshi) a window that is the cache's but not the attention mask's.
@@ -70,10 +72,10 @@ def block_forward_error(
     """
     places = torch.arange(prefix + block, device=model.device)[None]
     ids = (places * 31 + 7).remainder(model.get_input_embeddings().num_embeddings)
-    single = _Reading(model, inputs or {}, static)
+    single = Reading(model, inputs or {}, static)
     single.read(ids[:, :prefix])
     expected = torch.cat([single.read(ids[:, : i + 1]) for i in range(prefix, prefix + block)])
-    reading = _Reading(model, inputs or {}, static)
+    reading = Reading(model, inputs or {}, static)
     reading.read(ids[:, :prefix])
     rollback = rollback_for(reading.cache, prefix)
     rollback.before_draft()
@@ -85,8 +87,48 @@ def block_forward_error(
     return float(difference / expected.abs().max().clamp_min(1e-6))
 
 
-class _Reading:
-    """A model and a cache, fed as ``generate`` feeds them."""
+@torch.no_grad()
+def tree_error(model: Any, prefix: int = 6) -> float:
+    """Return the relative difference of logits between a tree and its branches read as chains.
+
+    The second branch is then kept in the cache and read on, so that what it leaves there counts too.
+
+    Args:
+        model: A decoder-only language model in evaluation mode, all of whose layers keep every position.
+        prefix: Tokens of the prefill before the tree.
+    """
+    first, second, behind = [11, 12, 13], [21, 22], [23]
+    draft = Draft((*first, *second), (-1, 0, 1, -1, 3))
+    places = torch.arange(prefix + 1, device=model.device)[None]
+    ids = (places * 31 + 7).remainder(model.get_input_embeddings().num_embeddings)
+
+    def followed_by(tokens: list[int]) -> Tensor:
+        return torch.cat([ids, ids.new_tensor([tokens])], dim=1)
+
+    def chain(tokens: list[int]) -> Tensor:
+        reading = Reading(model, {}, static=False)
+        reading.read(ids[:, :prefix])
+        return reading.read(followed_by(tokens))
+
+    tree = Reading(model, {}, static=False)
+    tree.read(ids[:, :prefix])
+    logits = tree.read(followed_by([*first, *second]), draft=draft)
+    keep_branch(tree.cache, prefix + 1, [3, 4])
+    tree.cache.crop(-len(first))
+    found = [logits[:4], logits[[0, 4, 5]], tree.read(followed_by([*second, *behind]), prefix + 1 + len(second))]
+    expected = [chain(first), chain(second), chain([*second, *behind])[-1:]]
+    difference = (torch.cat(found) - torch.cat(expected)).abs().max()
+    return float(difference / torch.cat(expected).abs().max().clamp_min(1e-6))
+
+
+class Reading:
+    """A model and a cache, fed as ``generate`` feeds them.
+
+    Args:
+        model: A language model in evaluation mode.
+        inputs: Further arguments of every forward (what the encoder has read).
+        static: Use a cache of fixed size.
+    """
 
     def __init__(self, model: Any, inputs: dict[str, Any], static: bool) -> None:
         config = model.config.get_text_config(decoder=True)
@@ -98,8 +140,12 @@ class _Reading:
         names = inspect.signature(model.forward).parameters
         self._counted, self._cache_name = "position_ids" in names, cache_name(names)
 
-    def read(self, ids: Tensor, cached: int | None = None) -> Tensor:
-        """Read what follows the cached tokens; return its logits, shape ``[tokens read, vocabulary]``."""
+    def read(self, ids: Tensor, cached: int | None = None, draft: Draft = EMPTY) -> Tensor:
+        """Read what follows the cached tokens, a tree at its end if it is one.
+
+        Returns:
+            Logits, shape ``[tokens read, vocabulary]``.
+        """
         length = ids.shape[1]
         width = length - (self._cached if cached is None else cached)
         kwargs = {**self._inputs, self._cache_name: self.cache, "use_cache": True}
@@ -110,6 +156,8 @@ class _Reading:
         )
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = width
+        if draft.parents:
+            inputs = tree_inputs(inputs, draft, length - width, self._model)
         self._cached = length
         return self._model(**inputs, return_dict=True).logits[0, -width:].float()
 

@@ -1,6 +1,5 @@
 """Trees of draft tokens in one forward pass: what each node may see, and the cache of the branch that came true."""
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from lookahead.draft import ROOT, Draft
-from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_known import TREES
 
 _ATTENTION = frozenset({"sdpa", "eager"})  # those that take a mask of any shape
@@ -106,63 +104,3 @@ def _mask(draft: Draft, past: int, padding: Tensor | None, model: Any) -> Tensor
         return mask
     seen = torch.zeros(mask.shape, dtype=model.dtype, device=model.device)
     return seen.masked_fill(~mask, torch.finfo(model.dtype).min)
-
-
-@torch.no_grad()
-def tree_error(model: Any, prefix: int = 6) -> float:
-    """Return the relative difference of logits between a tree and its branches read as chains.
-
-    The second branch is then kept in the cache and read on, so that what it leaves there counts too.
-
-    Args:
-        model: A decoder-only language model in evaluation mode.
-        prefix: Tokens of the prefill before the tree.
-    """
-    ids = (torch.arange(prefix + 1, device=model.device)[None] * 31 + 7) % 50
-    draft = Draft((11, 12, 13, 21, 22), (-1, 0, 1, -1, 3))
-    behind = torch.tensor([[23]], device=model.device)
-    tree = _Reading(model)
-    tree.read(ids[:, :prefix])
-    logits = tree.read(torch.cat([ids, torch.tensor([draft.tokens], device=model.device)], dim=1), draft)
-    keep_branch(tree.cache, prefix + 1, [3, 4])
-    tree.cache.crop(-3)
-    read_on = tree.read(torch.cat([ids, torch.tensor([[21, 22]], device=model.device), behind], dim=1))
-    worst, largest = 0.0, 1e-6
-    for nodes, more in (([0, 1, 2], None), ([3, 4], behind)):
-        chain = _Reading(model)
-        chain.read(ids[:, :prefix])
-        tokens = torch.tensor([[draft.tokens[node] for node in nodes]], device=model.device)
-        expected = chain.read(torch.cat([ids, tokens], dim=1))
-        found = logits[[0, *(node + 1 for node in nodes)]]
-        if more is not None:
-            expected = torch.cat([expected, chain.read(torch.cat([ids, tokens, more], dim=1))])
-            found = torch.cat([found, read_on])
-        worst = max(worst, float((found - expected).abs().max()))
-        largest = max(largest, float(expected.abs().max()))
-    return worst / largest
-
-
-class _Reading:
-    """A model and a growing cache, fed as ``generate`` feeds them."""
-
-    def __init__(self, model: Any) -> None:
-        self.cache: Any = DynamicCache(config=model.config.get_text_config(decoder=True))
-        self._model = model
-        self._cache_name = cache_name(inspect.signature(model.forward).parameters)
-
-    def read(self, ids: Tensor, draft: Draft | None = None) -> Tensor:
-        """Read what follows the cached tokens; return its logits, shape ``[tokens read, vocabulary]``."""
-        past = self.cache.get_seq_length()
-        width = ids.shape[1] - past
-        inputs = self._model.prepare_inputs_for_generation(
-            ids,
-            next_sequence_length=width,
-            is_first_iteration=past == 0,
-            use_cache=True,
-            attention_mask=torch.ones_like(ids),
-            position_ids=torch.arange(ids.shape[1], device=ids.device)[None],
-            **{self._cache_name: self.cache},
-        )
-        if draft is not None:
-            inputs = tree_inputs(inputs, draft, past, self._model)
-        return self._model(**inputs, return_dict=True).logits[0, -width:].float()

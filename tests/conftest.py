@@ -23,4 +23,4 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def without_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draft all that has a chance, but where pacing itself is tested: a clock decides differently every run."""
     if request.path.stem not in PACED:
-        monkeypatch.setattr(Pacing, "length", lambda self, plan: int(plan.chosen[FOLLOWED]))
+        monkeypatch.setattr(Pacing, "length", lambda self, plan, context: int(plan.chosen[FOLLOWED]))

@@ -191,7 +191,7 @@ def test_what_one_call_teaches_the_next_one_knows(model) -> None:
     generate(model, lookup=True)
     pacing = model._lookup_state.pacing(model, 1)
     weights = pacing.survival.weights.copy()
-    assert pacing.cost.seconds[1] > 0
+    assert pacing.cost().seconds[1] > 0
     generate(model, lookup=True)
     assert model._lookup_state.pacing(model, 1) is pacing
     assert (pacing.survival.weights != weights).any()

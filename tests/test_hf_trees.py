@@ -13,8 +13,9 @@ from transformers import AutoModelForCausalLM, DynamicCache
 
 from lookahead.draft import EMPTY, Draft
 from lookahead.plugins import hf, hf_call
+from lookahead.plugins.hf_check import tree_error
 from lookahead.plugins.hf_known import TREES
-from lookahead.plugins.hf_tree import accepted_nodes, reads_trees, tree_error
+from lookahead.plugins.hf_tree import accepted_nodes, reads_trees
 from lookahead.stats import StepRecord
 
 NEW = 40

@@ -18,6 +18,7 @@ def teach(pacing: Pacing) -> None:
     """Let a pacing see one short text."""
     for width, seconds in ((1, 1.0), (9, 1.3)) * 20:
         pacing.observe(width, seconds, 1)
+        pacing.observe(width, 3 * seconds, 1, context=5000)
     made = LookupProposer(LookupConfig(), [*range(30), *range(20)], pacing=pacing)
     for token in range(20, 28):
         made.propose(8)
@@ -50,7 +51,7 @@ def test_what_was_learned_comes_back_from_a_file(taught, tmp_path) -> None:
     for circumstances in (("bfloat16", "cuda:0", 1), ("float32", "cpu", 8)):
         assert same(back.under(*circumstances), taught.under(*circumstances))
     assert back.under("float32", "cpu", 8).frame == Frame((1, 2), (3,))
-    assert back.under("float32", "cpu", 8).cost.worth == taught.under("float32", "cpu", 8).cost.worth
+    assert back.under("float32", "cpu", 8).cost().worth == taught.under("float32", "cpu", 8).cost().worth
     assert [path.name for path in tmp_path.iterdir()] == ["known.npz"]
 
 

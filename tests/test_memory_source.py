@@ -16,7 +16,7 @@ from lookahead.plugins import hf
 
 @pytest.fixture(autouse=True)
 def whole_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pacing, "length", lambda self, plan: int(plan.chosen[FOLLOWED]))
+    monkeypatch.setattr(Pacing, "length", lambda self, plan, context: int(plan.chosen[FOLLOWED]))
 
 
 def proposer(store: MemoryStore, namespace: str, text: list[int], **options: Any) -> LookupProposer:

@@ -140,3 +140,14 @@ def test_threads_may_share_it() -> None:
         thread.join()
     assert not failures
     assert np.isfinite(pacing.survival.weights).all()
+
+
+def test_costs_behind_a_long_context_are_measured_apart_and_start_from_those_of_a_shorter_one() -> None:
+    pacing = paced({1: 1.0, 9: 1.2})
+    assert pacing.cost(9000).curve[9] == pytest.approx(1.2)
+    for _ in range(150):
+        pacing.observe(1, 1.5, 1, context=9000)
+        pacing.observe(9, 3.0, 1, context=9000)
+    assert pacing.cost(9000).curve[9] == pytest.approx(2.0, rel=0.05)
+    assert pacing.cost(500).curve[9] == pytest.approx(1.2)
+    assert pacing.cost(10**9).curve[9] == pytest.approx(2.0, rel=0.05)

@@ -39,7 +39,7 @@ def written(text: list[int], **known) -> tuple[list[tuple[int, ...]], LookupProp
 @pytest.fixture
 def whole_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Length is no cost."""
-    monkeypatch.setattr(Pacing, "length", lambda self, plan: int(plan.chosen[FOLLOWED]))
+    monkeypatch.setattr(Pacing, "length", lambda self, plan, context: int(plan.chosen[FOLLOWED]))
 
 
 def test_the_draft_continues_the_longest_match_at_its_latest_place() -> None:

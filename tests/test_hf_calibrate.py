@@ -1,0 +1,42 @@
+"""The cost of a step can be measured before the first call."""
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import llama, mamba2, prompt
+
+from lookahead.plugins import hf, hf_calibrate
+from lookahead.plugins.hf_calibrate import calibrate
+
+
+def test_the_measured_seconds_pace_the_drafts(monkeypatch) -> None:
+    """The clock is ours: a pass over w tokens takes 1 + w / 4 seconds."""
+    now = [0.0]
+    model = hf.enable(llama())
+    forward = model.forward
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        now[0] += 1 + kwargs["input_ids"].shape[1] / 4
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(model, "forward", slow)
+    monkeypatch.setattr(hf_calibrate, "perf_counter", lambda: now[0])
+    measured = calibrate(model, context=40, widths=(1, 2, 5))
+    assert measured == [(1, 1.25), (2, 1.5), (5, 2.25)]
+    cost = model._lookup_state.pacing(model, 1).cost(40)
+    assert cost.seconds[[1, 2, 5]] == pytest.approx([1.25, 1.5, 2.25])
+
+
+def test_calibration_changes_no_text() -> None:
+    plain = llama().generate(prompt(), max_new_tokens=20)
+    model = hf.enable(llama())
+    calibrate(model, context=30, widths=(1, 4), repeats=1)
+    assert torch.equal(model.generate(prompt(), max_new_tokens=20), plain)
+
+
+def test_what_can_not_be_measured_is_said() -> None:
+    with pytest.raises(ValueError, match="context must be from 1 to"):
+        calibrate(hf.enable(llama()), context=10**6)
+    with pytest.raises(ValueError, match="can't be cropped"):
+        calibrate(hf.enable(mamba2()), context=20, widths=(1, 2))
