@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lookahead.index_bench import IndexFigures, IndexMethod
 
-_METHODS = ("ours", "builtin", "vllm-ngram", "suffix-decoding")
+_METHODS = ("ours", "proposer", "builtin", "vllm-ngram", "suffix-decoding")
 _SIZES = "1k,8k,32k,128k,1M"
 _UNITS = {"": 1, "k": 1024, "M": 1024**2}
 _LARGEST = 16 * 1024**2
@@ -32,8 +32,9 @@ _NOT_TEXT = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
 _COLUMNS = ("method", "tokens", "build ns/token", "step us p50", "step us p99", "bytes/token")
 _INDEX_DESCRIPTION = """\
 Measure the index alone, with no model, on real text: Python's standard library in the model's tokens. A step appends
-4 tokens, finds the longest match and drafts 16 tokens. Other systems' lookups run by turns with ours: transformers'
-prompt lookup (builtin), vLLM's n-gram proposer and Arctic's suffix decoding where they are installed."""
+4 tokens, finds the longest match and drafts 16 tokens; `proposer` is all that a step of decoding spends outside the
+model: it also learns, lets candidates compete and paces the draft. Other systems' lookups run by turns with ours:
+transformers' prompt lookup (builtin), vLLM's n-gram proposer and Arctic's suffix decoding where they are installed."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -95,12 +96,13 @@ def _bench_index(args: argparse.Namespace, console: Console) -> ExitStatus:
 def _load_methods(names: list[str], console: Console) -> "dict[str, Callable[[], IndexMethod]]":
     """The methods that can be measured here; says which cannot."""
     from lookahead.cli.peers import PEERS
-    from lookahead.index_bench import SuffixIndexMethod
+    from lookahead.index_bench import ProposerMethod, SuffixIndexMethod
 
+    mine = {"ours": SuffixIndexMethod, "proposer": ProposerMethod}
     methods: dict[str, Any] = {}
     for name in names:
         try:
-            methods[name] = SuffixIndexMethod if name == "ours" else PEERS[name]()
+            methods[name] = mine.get(name) or PEERS[name]()
         except ImportError as error:
             console.say(f"{name} is not measured: it is not installed ({error})")
     return methods

@@ -10,7 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.config import LookupConfig
+from lookahead.draft import Draft
 from lookahead.index import SuffixIndex
+from lookahead.proposer import LookupProposer
 
 APPENDED = 4  # tokens a step adds, about what a step of lookup decoding emits
 DRAFTED = 16  # tokens a step asks for
@@ -18,6 +21,7 @@ _MAX_STEPS = 256
 _STEP_BUDGET_NS = 500_000_000  # for the steps of one trial; a method that rescans the text takes few of them
 _MIN_STEPS = 3
 _WARM_UP = 1024
+_ROOM = 1024
 
 
 class IndexMethod(Protocol):
@@ -67,6 +71,25 @@ class SuffixIndexMethod:
         index.extend(tokens)
         match = index.longest_match()
         return index.continuation(match.latest, DRAFTED) if match.length else None
+
+
+class ProposerMethod:
+    """All that a step of decoding spends outside the model, for a model that reads trees."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its index."""
+        return self._proposer.index.nbytes
+
+    def build(self, tokens: NDArray[np.int32]) -> None:
+        """Take in the prompt."""
+        self._proposer = LookupProposer(LookupConfig(), tokens.tolist())
+        self._proposer.branches = True
+
+    def step(self, tokens: list[int]) -> Draft:
+        """Learn from the tokens that came, and propose what may follow."""
+        self._proposer.extend(tokens)
+        return self._proposer.propose(_ROOM)
 
 
 @dataclass(slots=True)

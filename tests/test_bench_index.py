@@ -112,9 +112,9 @@ def test_the_table_has_a_heading_and_a_row_for_each_method(tokenizer_file):
 def test_a_method_that_is_not_installed_is_named_and_left_out(tokenizer_file, monkeypatch, capsysbinary):
     monkeypatch.setitem(sys.modules, "arctic_inference", None)
     arguments = ["--sizes", "64", "--repeats", "1", "--json", "--tokenizer", str(tokenizer_file)]
-    assert main(["bench", "index", "--methods", "ours,suffix-decoding", *arguments]) == 0
+    assert main(["bench", "index", "--methods", "ours,proposer,suffix-decoding", *arguments]) == 0
     out, err = capsysbinary.readouterr()
-    assert [json.loads(line)["method"] for line in out.splitlines()] == ["ours"]
+    assert [json.loads(line)["method"] for line in out.splitlines()] == ["ours", "proposer"]
     assert b"suffix-decoding is not measured: it is not installed" in err
 
 
@@ -124,7 +124,7 @@ def test_a_method_that_is_not_installed_is_named_and_left_out(tokenizer_file, mo
         (["--sizes", "10"], 2, "'10' is not a size from 64 to 16M, such as 8k"),
         (["--sizes", "8k,"], 2, "'' is not a size"),
         (["--sizes", "1G"], 2, "'1G' is not a size"),
-        (["--methods", "ours,theirs"], 2, "'theirs' is not one of ours, builtin, vllm-ngram, suffix-decoding"),
+        (["--methods", "ours,theirs"], 2, "'theirs' is not one of ours, proposer, builtin, vllm-ngram, suffix-decoding"),
         (["--repeats", "0"], 2, "'0' is not a whole number"),
         (["--tokenizer", "/nowhere"], 3, "there is no /nowhere: --tokenizer takes"),
         (["--tokenizer", __file__], 3, "could not be read as a tokenizer"),
