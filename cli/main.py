@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, edit, generate, memory, replay
+from lookahead.cli import bench, doctor, edit, generate, memory, replay
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("edit", edit, "edit files as an instruction says"),
         ("generate", generate, "complete a prompt"),
         ("bench", bench, "measure what lookup decoding gains"),
+        ("doctor", doctor, "say whether lookup will help here: model, machine, your own text"),
         ("replay", replay, "replay recorded outputs through our drafting and others'"),
         ("memory", memory, "make and look after stores of documents to draft from"),
     ):
@@ -92,7 +93,13 @@ def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
         return args
     if args.command == "bench":
         return ExitStatus(bench.run(args))
-    runs = {"edit": edit.run, "generate": generate.run, "replay": replay.run, "memory": memory.run}
+    runs = {
+        "edit": edit.run,
+        "generate": generate.run,
+        "doctor": doctor.run,
+        "replay": replay.run,
+        "memory": memory.run,
+    }
     return runs[args.command](args, environment)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lookahead.cli.chat_logs import as_turns
 from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError, os_reason
 
@@ -27,12 +28,16 @@ def read_records(path: Path, encode: Callable[[str], list[int]], limits: Limits)
     """Return the recordings of a file; outputs under 8 tokens are left out.
 
     A line holds ``prompt`` and ``output`` as text, or ``prompt_ids`` and ``output_ids``; and where it applies
-    ``prediction`` and ``references`` (a list), or ``prediction_ids`` and ``reference_ids`` (a list of lists).
+    ``prediction`` and ``references`` (a list), or ``prediction_ids`` and ``reference_ids`` (a list of lists). Logs of
+    chats do too: ``messages`` with roles and contents, where every answer makes a recording, and a ``response``,
+    ``completion`` or OpenAI-style ``choices`` in the place of the output.
 
     Raises:
         CommandError: The file can't be read, or a line is no record; the message names it.
     """
-    recordings = [_recording(record, encode, limits, place) for place, record in _lines(path)]
+    recordings = [
+        _recording(turn, encode, limits, place) for place, record in _lines(path) for turn in as_turns(record)
+    ]
     kept = [recording for recording in recordings if len(recording.output) >= _SHORTEST_OUTPUT]
     if not kept:
         raise CommandError(f"{path} holds no output of at least {_SHORTEST_OUTPUT} tokens: nothing can be replayed")

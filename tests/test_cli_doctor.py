@@ -1,0 +1,136 @@
+"""The doctor says what can be sped up, what can't and why, and whether it pays on the user's own text."""
+
+import json
+from typing import Any
+
+import pytest
+from cli_fakes import run
+from conformance.architectures import small
+from tiny import llama, mamba2, mistral
+
+from lookahead.cli import models
+from lookahead.cli.advice import advise
+from lookahead.cli.chat_logs import as_turns
+from lookahead.cost import CostCurve
+from lookahead.replay import Recording
+
+
+class Tokenizer:
+    """A token is a character."""
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        return {"input_ids": [ord(char) % 64 for char in text]}
+
+    def encode(self, text: str, **options: Any) -> list[int]:
+        return self(text)["input_ids"]
+
+
+def doctor(monkeypatch: pytest.MonkeyPatch, model: Any, *arguments: object) -> Any:
+    monkeypatch.setattr(models, "load", lambda *_: (model, Tokenizer()))
+    return run("doctor", "--context", 40, *arguments)
+
+
+def test_a_model_that_can_be_sped_up_is_said_to_be(monkeypatch) -> None:
+    text = doctor(monkeypatch, llama()).stdout.decode()
+    assert "LlamaForCausalLM (llama)" in text
+    assert "(exact within 1e-04)" in text
+    assert "Drafts       yes, chains and trees" in text
+    assert text.count("#") > 12
+
+
+@pytest.mark.parametrize(
+    ("build", "drafts", "rollback"),
+    [(mistral, "yes, chains", "cropped"), (mamba2, "yes, chains", "restored, and accepted tokens read again")],
+)
+def test_windows_and_states_get_chains(monkeypatch, build, drafts, rollback) -> None:
+    text = doctor(monkeypatch, build()).stdout.decode()
+    assert f"Drafts       {drafts}\n" in text
+    assert f"rejected tokens are {rollback}" in text
+
+
+def test_a_model_that_can_not_be_is_named_with_the_reason(monkeypatch) -> None:
+    done = doctor(monkeypatch, small("mamba"))
+    assert (
+        "none: every call is decoded plainly, because the multi-token forward of mamba models" in done.stdout.decode()
+    )
+    assert "not measured here" in done.stdout.decode()
+
+
+def test_json_is_one_object_with_all_of_it(monkeypatch, tmp_path) -> None:
+    data = tmp_path / "log.jsonl"
+    data.write_text(json.dumps({"prompt": "abcdefghij" * 4, "output": "abcdefghij" * 6}) + "\n")
+    found = json.loads(doctor(monkeypatch, llama(), "--json", "--data", data).stdout)
+    assert found["environment"]["transformers"]
+    assert [width for width, _ in found["model"]["steps"]][:3] == [1, 2, 3]
+    assert found["data"]["items"] == 1
+    assert [entry["system"] for entry in found["data"]["settings"]] == [
+        "specdec-lookup",
+        "transformers",
+        "vLLM",
+        "llama.cpp",
+    ]
+
+
+def test_advice_says_that_copies_pay_and_noise_does_not() -> None:
+    import numpy as np
+
+    copied = np.arange(400, dtype=np.int32)
+    noise = np.random.default_rng(1).integers(0, 40_000, 400).astype(np.int32)
+    cost = CostCurve.linear(0.05)
+    pays = advise([Recording(copied, copied[50:300])], cost)
+    assert pays.ours > 3
+    assert pays.sentences().startswith("Lookup pays on this text")
+    costs_nothing = advise([Recording(noise[:200], noise[200:])], cost)
+    assert costs_nothing.ours == pytest.approx(1.0, abs=0.02)
+    assert costs_nothing.sentences().startswith("Lookup hardly pays")
+
+
+def test_references_are_advised_where_they_help() -> None:
+    import numpy as np
+
+    passage = np.arange(300, dtype=np.int32)
+    with_passage = advise(
+        [Recording(np.arange(500, 520, dtype=np.int32), passage, references=(passage,))], CostCurve.linear(0.05)
+    )
+    assert with_passage.documents is not None
+    assert with_passage.documents > 2 * with_passage.ours
+
+
+@pytest.mark.parametrize(
+    ("line", "turns"),
+    [
+        ({"prompt": "a", "output": "b"}, [("a", "b")]),
+        ({"prompt": "a", "response": "b"}, [("a", "b")]),
+        ({"prompt": "a", "choices": [{"text": "b"}]}, [("a", "b")]),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, [("a", "b")]),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "text", "text": "a"}]},
+                    {"role": "assistant", "content": "b"},
+                    {"role": "user", "content": "c"},
+                    {"role": "assistant", "content": "d"},
+                ]
+            },
+            [("a", "b"), ("a\n\nb\n\nc", "d")],
+        ),
+        (
+            {
+                "request": {"messages": [{"role": "user", "content": "a"}]},
+                "response": {"choices": [{"message": {"role": "assistant", "content": "b"}}]},
+            },
+            [("a", "b")],
+        ),
+        ({"messages": [{"role": "user", "content": "a"}]}, []),
+    ],
+)
+def test_logs_are_read_in_the_shapes_that_servers_write(line, turns) -> None:
+    assert [(turn["prompt"], turn["output"]) for turn in as_turns(line)] == turns
+
+
+def test_a_file_without_an_output_is_one_sentence(monkeypatch, tmp_path) -> None:
+    data = tmp_path / "log.jsonl"
+    data.write_text('{"messages": []}\n')
+    done = doctor(monkeypatch, llama(), "--data", data)
+    assert done.status == 3
+    assert "holds no output of at least 8 tokens" in done.stderr
