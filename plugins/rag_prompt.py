@@ -6,7 +6,7 @@ from typing import Any
 
 from lookahead.plugins.citations import Passage
 
-_INSTRUCTION = "Answer from the passages above: "
+_INSTRUCTION = "Answer from the passages above, in their words where you can: "
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from lookahead.plugins import hf, rag
 from lookahead.plugins.rag import Passage
 from lookahead.plugins.rag_prompt import PromptFormat
 
+INSTRUCTION = "Answer from the passages above, in their words where you can: "
 PASSAGES = [Passage(TEA, "tea.md"), Passage(COFFEE, "coffee.md")]
-PROMPT = f"<turn>user\n[1] {TEA}\n\n[2] {COFFEE}\n\nAnswer from the passages above: {QUESTION}<eos><turn>assistant\n"
+PROMPT = f"<turn>user\n[1] {TEA}\n\n[2] {COFFEE}\n\n{INSTRUCTION}{QUESTION}<eos><turn>assistant\n"
 ANSWER = "It is known that coffee is made from roasted beans. So there."
 
 
@@ -78,7 +79,7 @@ def test_passages_that_do_not_fit_are_references(tokenizer) -> None:
 
 
 def test_passages_are_numbered_as_in_the_list(tokenizer) -> None:
-    prompt = PromptFormat(tokenizer).prompt("Which?", [Passage("a" * 99), Passage("b")], limit=100)
+    prompt = PromptFormat(tokenizer).prompt("Which?", [Passage("a" * 99), Passage("b")], limit=130)
     assert "[2] b\n\nAnswer" in tokenizer.decode(prompt.ids)
     assert prompt.included == (1,)
 
@@ -93,7 +94,7 @@ def test_prompts_keep_to_their_limit_and_leave_no_room_unused(tokenizer, limit) 
     prompt = form.prompt(QUESTION, passages, limit)
     assert len(prompt.ids) <= limit
     left_out = [passage for i, passage in enumerate(passages) if i not in prompt.included]
-    instruction = len("Answer from the passages above: ")
+    instruction = len(INSTRUCTION)
     room = limit - len(prompt.ids) - (0 if prompt.included else instruction)
     assert all(len(passage.text) + len("[1] \n\n") > room for passage in left_out)
 
@@ -131,7 +132,7 @@ def test_the_prompt_can_be_kept_smaller_than_the_context(model, tokenizer) -> No
 def test_models_without_a_chat_template_get_plain_text() -> None:
     prompt = PromptFormat(byte_tokenizer(None), system="Be brief.").prompt(QUESTION, PASSAGES, None)
     text = byte_tokenizer().decode(prompt.ids)
-    assert text == f"Be brief.\n\n[1] {TEA}\n\n[2] {COFFEE}\n\nAnswer from the passages above: {QUESTION}\n\nAnswer:"
+    assert text == f"Be brief.\n\n[1] {TEA}\n\n[2] {COFFEE}\n\n{INSTRUCTION}{QUESTION}\n\nAnswer:"
 
 
 def test_system_messages_go_where_the_template_has_them() -> None:

@@ -1,0 +1,124 @@
+"""Measure answers over passages: plain, transformers' prompt lookup, and ours, interleaved on the same questions.
+
+    python examples/measure_rag.py --data questions.jsonl --questions 20 --tokens 96
+
+Records hold ``question`` and ``passages`` (also ``query`` and ``docs``). Prints the decoding speed of each method
+(seconds after the first token), how many answers have the tokens of plain generation, the share of the answers'
+characters that is cited, and how many citations are equal to the text of their passage.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.generation.stopping_criteria import StoppingCriteria
+
+from lookahead.cli.models import default_model_path
+from lookahead.plugins import hf, rag
+
+METHODS: dict[str, dict[str, Any]] = {
+    "plain": {"lookup": False},
+    "builtin": {"lookup": False, "prompt_lookup_num_tokens": 10},
+    "ours": {},
+}
+
+
+class FirstToken(StoppingCriteria):
+    """Notes when the first token came, so that prefill and decoding are timed apart; never stops."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        """Look at the clock at the first call."""
+        self.time = self.time or time.perf_counter()
+        return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
+
+
+def read(path: Path, count: int) -> list[tuple[str, list[str]]]:
+    """Return questions with their passages, taken evenly from the file."""
+    with path.open(encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines if line.strip()]
+    chosen = records[:: max(1, len(records) // count)][:count]
+    return [(r.get("question") or r["query"], r.get("passages") or r["docs"]) for r in chosen]
+
+
+def run(model: Any, tokenizer: Any, question: str, passages: list[str], tokens: int, method: str) -> Any:
+    """Return the answer and the tokens per second after its first token."""
+    first = FirstToken()
+    options = {"max_new_tokens": tokens, "do_sample": False, "stopping_criteria": [first], **METHODS[method]}
+    answer = rag.answer(model, tokenizer, question, passages, **options)
+    return answer, (len(answer.token_ids) - 1) / (time.perf_counter() - first.time)
+
+
+def is_exact(answer: rag.Answer, citation: rag.Citation) -> bool:
+    """Whether the cited text is that of the passage at its place."""
+    passage = answer.passages[citation.passage].text
+    return answer.text[citation.start : citation.end] == passage[citation.passage_start : citation.passage_end]
+
+
+def main() -> None:
+    """Measure and print one JSON object a line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, metavar="FILE.jsonl")
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--model")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    path = arguments.model or default_model_path()
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, arguments.dtype)).to(arguments.device)
+    hf.enable(model.eval(), tokenizer)
+    for method in METHODS:  # the first calls compile and measure
+        run(model, tokenizer, "What is tea?", ["Tea is a drink."], 8, method)
+
+    speeds: dict[str, list[float]] = {method: [] for method in METHODS}
+    same = dict.fromkeys(METHODS, 0)
+    answers: list[rag.Answer] = []
+    for question, passages in read(arguments.data, arguments.questions):
+        plain = None
+        for method in METHODS:
+            answer, speed = run(model, tokenizer, question, passages, arguments.tokens, method)
+            plain = plain or answer
+            same[method] += answer.token_ids == plain.token_ids
+            if len(answer.token_ids) > 1:
+                speeds[method].append(speed)
+        answers.append(answer)
+    middle = {method: statistics.median(values) for method, values in speeds.items()}
+    for method, values in speeds.items():
+        line = {
+            "method": method,
+            "questions": len(answers),
+            "median_tokens_per_second": round(middle[method], 2),
+            "range": [round(min(values), 2), round(max(values), 2)],
+            "over_plain": round(middle[method] / middle["plain"], 3),
+            "same_tokens": same[method],
+        }
+        print(json.dumps(line))
+    cited = [(answer, citation) for answer in answers for citation in answer.citations]
+    characters = sum(len(answer.text) for answer in answers)
+    summary = {
+        "ours_over_builtin": round(middle["ours"] / middle["builtin"], 3),
+        "tokens_per_step": round(statistics.mean(answer.stats.mean_acceptance_length for answer in answers), 2),
+        "characters": characters,
+        "cited_share": round(sum(citation.end - citation.start for _, citation in cited) / characters, 3),
+        "citations": len(cited),
+        "exact_citations": sum(is_exact(*pair) for pair in cited),
+        "machine": f"{arguments.device}, {arguments.dtype}, {torch.get_num_threads()} threads",
+        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
+    }
+    print(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    main()
