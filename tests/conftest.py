@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models gain nothing from threads, and wait for busy cores
 
 import pytest
+import setuptools  # noqa: F401  (before a test looks for pip: after that, Python 3.11 gives quanto another distutils)
 from hypothesis import HealthCheck, settings
 
 from lookahead.pacing import Pacing

@@ -153,7 +153,7 @@ def test_no_draft_ends_at_the_end_of_sequence(model, monkeypatch) -> None:
 
     def watched(self: Any, room: int) -> Any:
         draft = propose(self, room)
-        drafts.append(draft.tokens)
+        drafts.append(draft)
         return draft
 
     monkeypatch.setattr(hf_call.LookupProposer, "propose", watched)
@@ -161,5 +161,7 @@ def test_no_draft_ends_at_the_end_of_sequence(model, monkeypatch) -> None:
     settings = SETTINGS | {"eos_token_id": end}
     plain = model.generate(prompt(), lookup=False, **settings)
     assert torch.equal(model.generate(prompt(), lookup={"references": [everything_ends]}, **settings), plain)
-    assert (end,) in drafts
-    assert all(end not in tokens[:-1] for tokens in drafts)
+    assert any(end in draft.tokens for draft in drafts)
+    for draft in drafts:
+        parents = draft.parents or range(-1, len(draft) - 1)
+        assert end not in {draft.tokens[parent] for parent in parents if parent >= 0}
