@@ -1,7 +1,7 @@
 """Ask questions about a folder of Markdown: retrieve with BM25, answer with citations, and compare with plain decoding.
 
     pip install -c constraints.txt "specdec-lookup[rag]"          # bm25s
-    python examples/rag_docs.py [FOLDER] [-q QUESTION ...]        # default: this repository's own Markdown
+    python examples/rag_docs.py [FOLDER] [-q QUESTION ...]        # default: examples/drinks
 
 Each answer is printed with its citations, then what plain decoding took for the same tokens. The first run fetches the
 default model (93 MB), which is small: it shows the way, a larger one (``--model``) gives the better answers.
@@ -17,8 +17,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, logging
 from lookahead.cli.models import default_model_path
 from lookahead.plugins import hf, rag
 
-QUESTIONS = ("How do I edit a file from the command line?", "When does lookup help, and when does it not?")
-PASSAGE_CHARS = 1200
+QUESTIONS = (
+    "How is green tea made and brewed?",
+    "How is espresso made?",
+    "What happens to the seeds of the cacao tree?",
+)
+PASSAGE_CHARS = 500
 
 
 def passages_of(folder: Path) -> list[rag.Passage]:
@@ -67,10 +71,10 @@ def show(answer: rag.Answer) -> None:
 def main() -> None:
     """Answer each question with lookup and plainly."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent / "drinks")
     parser.add_argument("-q", "--question", action="append")
     parser.add_argument("--model", help="hub id or folder; the embedded model by default")
-    parser.add_argument("--passages", type=int, default=4)
+    parser.add_argument("--passages", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=128)
     arguments = parser.parse_args()
     passages = passages_of(arguments.folder)
@@ -83,6 +87,8 @@ def main() -> None:
     model = hf.enable(AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval(), tokenizer)
     retriever = Retriever(passages)
 
+    for lookup in (False, True):  # the first calls compile and measure
+        rag.answer(model, tokenizer, QUESTIONS[0], passages[:1], max_new_tokens=8, lookup=lookup)
     for question in arguments.question or QUESTIONS:
         found = retriever.find(question, arguments.passages)
         options = {"max_new_tokens": arguments.tokens, "do_sample": False}

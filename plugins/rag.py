@@ -108,8 +108,8 @@ def answer(
 
     Raises:
         TypeError: The question or a passage is no text.
-        ValueError: The question does not fit the context, a text contains a control token of the model, or an argument
-            of ``generate`` is one that this function sets.
+        ValueError: The question does not fit the context, a number is out of range, or an argument of ``generate`` is
+            one that this function sets.
 
     Example:
         >>> answer(model, tokenizer, "Is tea hot?", ["Tea is drunk hot."]).text  # doctest: +SKIP
@@ -223,12 +223,13 @@ def _prepared(
             raise ValueError(f"{name} is no argument of an answer, got {generate_kwargs[name]!r}: call generate itself")
     cite("", [], min_chars=min_citation)
     limit = _limit(model, max_new_tokens, max_prompt_tokens)
-    prompt = PromptFormat(tokenizer, system, chat_template_kwargs).prompt(question, known, limit)
+    form = PromptFormat(tokenizer, system, chat_template_kwargs)
+    prompt = form.prompt(question, known, limit)
     if not hf.is_enabled(model):
         hf.enable(model, tokenizer)
-    left_over = [passage.text for i, passage in enumerate(known) if i not in prompt.included]
-    left_ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in reversed(left_over)]
-    options = _with_references(model, lookup, generate_kwargs.get("generation_config"), left_ids)
+    left_over = [form.passage_ids(passage) for i, passage in enumerate(known) if i not in prompt.included]
+    # The most relevant comes last, because the latest of equal matches is copied from.
+    options = _with_references(model, lookup, generate_kwargs.get("generation_config"), left_over[::-1])
     arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens, "lookup": options}
     return _Call(model, tokenizer, prompt, tuple(known), min_citation, arguments)
 

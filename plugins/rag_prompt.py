@@ -1,5 +1,6 @@
 """The prompt of a question over passages: as many of them as fit the context, numbered, in the chat template."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from lookahead.plugins.citations import Passage
 
 _INSTRUCTION = "Answer from the passages above, in their words where you can: "
+_PLACE = "\ue0c1\ue0c2"  # of the user's message in the template; no text has these
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +19,10 @@ class RagPrompt:
     included: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PromptFormat:
     """How a question and its passages are put to a model.
 
-    Attributes:
+    Args:
         tokenizer: With or without a chat template.
         system: System message, None for none.
         template_arguments: Further arguments of the chat template, such as ``enable_thinking``.
@@ -31,18 +32,23 @@ class PromptFormat:
         RagPrompt(ids=[...], included=(0,))
     """
 
-    tokenizer: Any
-    system: str | None = None
-    template_arguments: Mapping[str, Any] | None = None
+    def __init__(
+        self, tokenizer: Any, system: str | None = None, template_arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        self.tokenizer, self.system = tokenizer, system
+        self._template_arguments = dict(template_arguments or {})
+        names = [re.escape(token.content) for token in tokenizer.added_tokens_decoder.values() if token.special]
+        self._controls = re.compile("|".join(names) or "(?!)")
 
     def prompt(self, question: str, passages: Sequence[Passage], limit: int | None) -> RagPrompt:
         """Return the prompt with every passage, in order, that fits whole into ``limit`` tokens beside the others.
 
         Raises:
             TypeError: The question is no text.
-            ValueError: A text contains a control token of the tokenizer, or not even the question fits.
+            ValueError: Not even the question fits.
         """
-        self._check(question, passages)
+        if not isinstance(question, str):
+            raise TypeError(f"question must be a text, got {type(question).__name__}: pass a str")
         ids = self._ids(question)
         if limit is not None and len(ids) > limit:
             raise ValueError(
@@ -59,25 +65,16 @@ class PromptFormat:
             included = included[:-1]  # the whole has more tokens than its parts
         return RagPrompt(ids, ())
 
-    def _check(self, question: str, passages: Sequence[Passage]) -> None:
-        if not isinstance(question, str):
-            raise TypeError(f"question must be a text, got {type(question).__name__}: pass a str")
-        names = [f"passages[{i}]" for i in range(len(passages))]
-        texts = [passage.text for passage in passages]
-        for name, text in zip(["question", "system", *names], [question, self.system or "", *texts], strict=True):
-            token = next((token for token in self.tokenizer.all_special_tokens if token in text), None)
-            if token is not None:
-                raise ValueError(
-                    f"{name} contains {token}, a control token of this model, which would not read it as text: "
-                    "take it out, or leave the passage out"
-                )
+    def passage_ids(self, passage: Passage) -> list[int]:
+        """Return the tokens of a passage by itself."""
+        return self._plain_ids(passage.text)
 
     def _fitting(self, passages: Sequence[Passage], room: int | None) -> tuple[int, ...]:
         if room is None:
             return tuple(range(len(passages)))
         included = []
         for i, passage in enumerate(passages):
-            size = len(self.tokenizer(_block(i, passage), add_special_tokens=False)["input_ids"])
+            size = len(self._plain_ids(_block(i, passage)))
             if size <= room:
                 room -= size
                 included.append(i)
@@ -86,9 +83,24 @@ class PromptFormat:
     def _ids(self, content: str) -> list[int]:
         if not getattr(self.tokenizer, "chat_template", None):
             opening = f"{self.system}\n\n" if self.system else ""
-            return self.tokenizer(f"{opening}{content}\n\nAnswer:")["input_ids"]
+            return self._plain_ids(f"{opening}{content}\n\nAnswer:", add_special_tokens=True)
         # The template holds the special tokens that there shall be.
-        return self.tokenizer(self._rendered(content), add_special_tokens=False)["input_ids"]
+        control = self._controls.search(content)
+        if control is None:
+            return self.tokenizer(self._rendered(content), add_special_tokens=False)["input_ids"]
+        before, place, after = self._rendered(_PLACE).partition(_PLACE)
+        if not place:
+            raise ValueError(
+                f"question or passages contain {control[0]}, a control token of this model, whose chat template does not "
+                "hold them word for word: take it out"
+            )
+        frame = [self.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
+        return [*frame[0], *self._plain_ids(content), *frame[1]]
+
+    def _plain_ids(self, text: str, add_special_tokens: bool = False) -> list[int]:
+        """Return the tokens of a text in which the name of a control token is a text like any other."""
+        options = {"split_special_tokens": True} if self._controls.search(text) else {}
+        return self.tokenizer(text, add_special_tokens=add_special_tokens, **options)["input_ids"]
 
     def _rendered(self, content: str) -> str:
         user = {"role": "user", "content": content}
@@ -100,8 +112,8 @@ class PromptFormat:
             return self._apply([{"role": "user", "content": f"{self.system}\n\n{content}"}])
 
     def _apply(self, messages: list[dict[str, str]]) -> str:
-        arguments = dict(self.template_arguments or {})
-        return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False, **arguments)
+        options = {"add_generation_prompt": True, "tokenize": False, **self._template_arguments}
+        return self.tokenizer.apply_chat_template(messages, **options)
 
 
 def context_length(model: Any) -> int | None:

@@ -143,6 +143,32 @@ def test_system_messages_go_where_the_template_has_them() -> None:
     assert byte_tokenizer().decode(without.ids) == f"Be brief.\n\n{QUESTION}"
 
 
+def test_names_of_control_tokens_in_passages_are_text(model, tokenizer) -> None:
+    """As in a manual that says `open <turn>`: read as control tokens they would end the user's message."""
+    passage = "Write <turn>user to begin, and <eos> to end a message."
+    text = "You write <turn>user to begin, and <eos> to end a message."
+    for form in (PromptFormat(tokenizer), PromptFormat(byte_tokenizer(None))):
+        prompt = form.prompt("How?", [Passage(passage)], None)
+        assert passage in tokenizer.decode(prompt.ids)
+        assert sum(id < 3 for id in prompt.ids) == (3 if form.tokenizer is tokenizer else 0)
+
+    spelled = Written(tokenizer, "")
+    spelled.ids = [*tokenizer(text, split_special_tokens=True)["input_ids"], tokenizer.eos_token_id]
+    for limit in (None, 100):
+        spelled.prompt = None
+        answer = rag.answer(model, tokenizer, "How?", [passage], max_prompt_tokens=limit, logits_processor=[spelled])
+        assert answer.text == text
+        assert [answer.text[cited.start : cited.end] for cited in answer.citations] == [passage[6:]]
+        assert answer.stats.accepted_tokens > 30
+    assert not answer.passages_in_prompt
+
+
+def test_control_tokens_are_refused_where_the_template_hides_the_text() -> None:
+    form = PromptFormat(byte_tokenizer("{{ messages[0].content | length }}"))
+    with pytest.raises(ValueError, match=r"contain <eos>, a control token of this model, .* take it out"):
+        form.prompt("How?", [Passage("a<eos>")], None)
+
+
 def test_template_arguments_reach_the_template(model) -> None:
     tokenizer = byte_tokenizer("{{ messages[0].content }}{% if not thinks %} Now!{% endif %}")
     answers = [
@@ -193,8 +219,6 @@ def test_mistakes_are_named(tokenizer) -> None:
         ask(model, tokenizer, "?" * 300, [], max_new_tokens=10)
     with pytest.raises(ValueError, match=r"over the limit of 0 .*lower max_new_tokens"):
         ask(model, tokenizer, "?", [], max_new_tokens=256)
-    with pytest.raises(ValueError, match=r"passages\[1\] contains <eos>, a control token of this model"):
-        ask(model, tokenizer, "?", [TEA, "a<eos>"], max_new_tokens=10)
     with pytest.raises(ValueError, match="max_new_tokens must be an integer of at least 1, got 0"):
         ask(model, tokenizer, "?", [], max_new_tokens=0)
     with pytest.raises(ValueError, match="streamer is no argument of an answer"):
