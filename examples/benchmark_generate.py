@@ -86,10 +86,12 @@ def forced(model: Any, prompt_length: int, output: list[int] | None) -> Iterator
 
     def hook(module: Any, inputs: Any, kwargs: Any, outputs: Any) -> None:
         rows = outputs.logits.shape[1]
-        first = int(outputs[cache_name(outputs)].get_seq_length()) - rows - prompt_length + 1
-        for row in range(rows):
-            place = min(max(first + row, 0), len(output) - 1)
-            outputs.logits[0, row, output[place]] = 1e4
+        read = int(outputs[cache_name(outputs)].get_seq_length())
+        places = kwargs.get("position_ids")  # of a tree's tokens by depth, several at one place
+        places = range(read - rows, read) if places is None else places[0, -rows:].tolist()
+        for row, place in enumerate(places):
+            token = output[min(max(place - prompt_length + 1, 0), len(output) - 1)]
+            outputs.logits[0, row, token] = 1e4
 
     handle = model.register_forward_hook(hook, with_kwargs=True)
     try:

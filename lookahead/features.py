@@ -54,7 +54,7 @@ def encode(automaton, facts, kind, depth, distance, rate, token, before, states,
         codes[1 + i] = BY_OWN + i * COUNTS * SHARES + _counts(automaton, states[i], token)
     codes[4] = BY_DISTANCE + _bucket(DISTANCE_EDGES, distance) * SHORTS + _SHORT_OF[match]
     codes[5] = BY_RATE + _bucket(RATE_EDGES, rate)
-    codes[6] = BY_KIND + kind * len(SOURCES) + facts[SOURCE]
+    codes[6] = BY_KIND + int(kind) * len(SOURCES) + facts[SOURCE]
     codes[7] = BY_TOKEN + _hash(token)
     codes[8] = BY_TOKEN_BEFORE + _hash(before)
 

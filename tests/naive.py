@@ -63,3 +63,18 @@ def substrings(text):
     """All distinct substrings of `text` that cross no boundary, as tuples."""
     spans = (tuple(text[i:j]) for i in range(len(text)) for j in range(i + 1, len(text) + 1))
     return {span for span in spans if -1 not in span}
+
+
+def agreement(text, place, limit, gap_limit):
+    """How many tokens before `place` agree with the last ones, and how many more beyond one that differs."""
+
+    def common(one, other, most):
+        length = 0
+        while length < most and one - length >= 0 and text[one - length] >= 0:
+            if text[one - length] != text[other - length]:
+                return length
+            length += 1
+        return length
+
+    match = common(place - 1, len(text) - 1, limit)
+    return match, common(place - 2 - match, len(text) - 2 - match, gap_limit)
