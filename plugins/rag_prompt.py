@@ -91,8 +91,8 @@ class PromptFormat:
         before, place, after = self._rendered(_PLACE).partition(_PLACE)
         if not place:
             raise ValueError(
-                f"question or passages contain {control[0]}, a control token of this model, whose chat template does not "
-                "hold them word for word: take it out"
+                f"question or passages contain {control[0]}, a control token of this model, whose chat template does "
+                "not hold them word for word: take it out"
             )
         frame = [self.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
         return [*frame[0], *self._plain_ids(content), *frame[1]]
