@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 _METHODS = ("ours", "builtin", "vllm-ngram", "linear:best", "copy", "anchored", "length")
 _SUFFIX_DECODING = "suffix-decoding"
+_MORE = ("chains", "remembering", _SUFFIX_DECODING)
 _COSTS = "0.003,0.02,0.1"
 _DESCRIPTION = """\
 Replay recorded outputs through our drafting and that of others, with no model: the recording says what the target
 would have said, and a cost curve what each step would have cost. Records are JSON lines with prompt and output as
 text or as token ids (prompt_ids, output_ids), and prediction and references where there are any."""
 _EPILOG = """\
-methods: ours; builtin (transformers' prompt lookup); vllm-ngram; suffix-decoding (where arctic-inference is installed);
+methods: ours; chains (ours without trees); remembering (ours with the outputs of earlier records in memory);
+builtin (transformers' prompt lookup); vllm-ngram; suffix-decoding (where arctic-inference is installed);
 linear:A,B (a draft of A x match length + B); linear:best (the best of ten such rules, chosen on the very
 file and cost); and the oracles copy, anchored and length. What a method drafts may depend on the cost: the columns of
 tokens and drafts are those at the first cost, and a speedup is that of a replay at its own cost."""
@@ -163,10 +165,8 @@ def _methods(text: str) -> list[str]:
     """
     names = [name.strip() for name in re.findall(r"linear:[\d.]+,[\d.]+|[^,]+", text)]
     for name in names:
-        if name not in (*_METHODS, _SUFFIX_DECODING) and not re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name):
-            raise argparse.ArgumentTypeError(
-                f"{name!r} is not one of {', '.join((*_METHODS, _SUFFIX_DECODING))} or linear:A,B"
-            )
+        if name not in (*_METHODS, *_MORE) and not re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name):
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join((*_METHODS, *_MORE))} or linear:A,B")
     return list(dict.fromkeys(names))
 
 

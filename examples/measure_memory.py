@@ -6,6 +6,10 @@ on 4 tokens at a time, finds the longest match and takes 16 tokens of what follo
 in the store (from a random place on, with every twentieth token changed) and one that is not (packages left out).
 
     python examples/measure_memory.py --tokens 10000000 [--store FILE] [--degenerate]
+    python examples/measure_memory.py --replay edits.jsonl --replay answers.jsonl
+
+With --replay it measures something else: the tokens per step on recorded outputs of which every twentieth token was
+changed, with the original outputs in memory and without them.
 
 Prints JSON lines. --degenerate adds the time to index as many tokens of one token, of a period of two, and of one
 document again and again.
@@ -28,9 +32,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.cli.console import Console, Environment
 from lookahead.cli.corpus_files import CorpusFiles
 from lookahead.cli.models import default_model_path
+from lookahead.cli.records import Limits, load_tokenizer, read_records
+from lookahead.config import LookupConfig
+from lookahead.cost import CostCurve
 from lookahead.memory import MemoryStore, tokenizer_identity
+from lookahead.replay import Recording, replay
+from lookahead.replay_methods import LookupMethod
 from lookahead.segment import Segment
 from lookahead.store_file import verify
 
@@ -44,10 +54,15 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=10_000_000)
     parser.add_argument("--store", type=Path, help="where to keep the store; a temporary file without it")
     parser.add_argument("--degenerate", action="store_true")
+    parser.add_argument("--replay", type=Path, action="append", default=[], metavar="FILE.jsonl")
     parser.add_argument("--load", type=Path, help=argparse.SUPPRESS)  # the process that loads
     arguments = parser.parse_args()
     if arguments.load:
         tell(loaded(arguments.load))
+        return
+    if arguments.replay:
+        for path in arguments.replay:
+            tell(near_duplicates(path))
         return
     versions = {"python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__}
     tell({"machine": platform.platform(), "cpus": os.cpu_count()} | versions)
@@ -174,6 +189,26 @@ def queried(store: MemoryStore, texts: Any) -> dict[str, float]:
     shown = {"match_us_p50": p50, "match_us_p99": p99}
     shown |= {"continuation_us_p50": c50, "continuation_us_p99": c99, "match_length_median": np.median(lengths)}
     return {"queries": len(spans)} | {name: round(float(value), 2) for name, value in shown.items()}
+
+
+def near_duplicates(path: Path) -> dict[str, Any]:
+    """Replay near-duplicates of recorded outputs, first without and then with the originals in memory."""
+    tokenizer = load_tokenizer(None, Console(Environment.from_system()))
+    recorded = read_records(path, lambda text: tokenizer.encode(text, add_special_tokens=False).ids, Limits())
+    random = np.random.default_rng(0)
+    repeated = []
+    for record in recorded:
+        output = record.output.copy()
+        places = np.arange(random.integers(CHANGED), len(output), CHANGED)
+        output[places] = random.integers(1000, 40_000, len(places))
+        repeated.append(Recording(record.prompt, output))
+    curve, figures = CostCurve.linear(0.003), {}
+    for name, remember in (("without", False), ("with_memory", True)):
+        method = LookupMethod(LookupConfig(), remember=remember)
+        if remember:
+            replay([Recording(record.prompt, record.output) for record in recorded], method, curve)
+        figures[name] = round(replay(repeated, method, curve).tokens_per_step, 3)
+    return {"file": path.name, "items": len(repeated), "tokens_per_step": figures}
 
 
 def degenerate(count: int) -> None:

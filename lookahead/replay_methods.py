@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
 from lookahead.draft import Draft
+from lookahead.memory import MemoryStore
+from lookahead.memory_source import MemorySource
 from lookahead.oracles import CopyOracle, LengthOracle
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, Plan
@@ -39,8 +41,11 @@ class Results:
 class LookupMethod:
     """Ours: the proposer of live decoding, behind the clock of the replay."""
 
-    def __init__(self, config: LookupConfig, pacing: Pacing | None = None, *, branches: bool = True) -> None:
+    def __init__(
+        self, config: LookupConfig, pacing: Pacing | None = None, *, branches: bool = True, remember: bool = False
+    ) -> None:
         self._config = config
+        self._store = MemoryStore() if remember else None
         self._branches = branches
         self._pacing = Pacing() if pacing is None else pacing
         self._proposer = LookupProposer(config)
@@ -52,7 +57,10 @@ class LookupMethod:
         prediction = None if recording.prediction is None else recording.prediction.tolist()
         references = [text.tolist() for text in recording.references]
         prompt = recording.prompt.tolist()
-        self._proposer = LookupProposer(self._config, prompt, references, prediction, pacing=self._pacing)
+        memory = None if self._store is None else MemorySource(self._store, "replay", remember=True)
+        self._proposer = LookupProposer(
+            self._config, prompt, references, prediction, pacing=self._pacing, memory=memory
+        )
         self._proposer.branches = self._branches
         self._step = None
 
@@ -89,9 +97,9 @@ def run_method(
     """Replay one method at each cost; one that looks at no clock only once.
 
     Args:
-        name: ``ours``, ``chains`` (ours for a target that reads no trees), ``builtin``, ``vllm-ngram``,
-            ``linear:A,B``, ``linear:best``, ``copy``, ``anchored`` or
-            ``length``.
+        name: ``ours``, ``chains`` (ours for a target that reads no trees), ``remembering`` (ours with the outputs of
+            earlier recordings in memory), ``builtin``, ``vllm-ngram``, ``linear:A,B``, ``linear:best``, ``copy``,
+            ``anchored`` or ``length``.
         recordings: What to replay.
         curves: Costs by name, at least one.
         max_draft: Longest draft of ours, the linear rules and the oracles.
@@ -100,7 +108,7 @@ def run_method(
     Raises:
         ValueError: There is no such method.
     """
-    if name in ("ours", "chains"):
+    if name in ("ours", "chains", "remembering"):
         figures = [replay(recordings, _method(name, max_draft)(), curve) for curve in curves.values()]
         return _results(name, figures, curves)
     rules = [f"linear:{slope},{offset}" for slope, offset in SWEEP] if name == "linear:best" else [name]
@@ -121,6 +129,7 @@ def _method(name: str, max_draft: int) -> Factory:
     """Return what makes the method that ``name`` means."""
     makers: dict[str, Factory] = {
         "ours": lambda: LookupMethod(LookupConfig(max_draft=max_draft)),
+        "remembering": lambda: LookupMethod(LookupConfig(max_draft=max_draft), remember=True),
         "chains": lambda: LookupMethod(LookupConfig(max_draft=max_draft), branches=False),
         "builtin": lambda: NgramRule(longest=2, shortest=1, draft=10),
         "vllm-ngram": lambda: NgramRule(longest=5, shortest=2, draft=5),

@@ -102,6 +102,15 @@ def test_a_system_that_is_not_installed_is_named_and_left_out(tmp_path, monkeypa
     assert b"suffix-decoding is not replayed: it is not installed" in err
 
 
+def test_what_comes_again_is_drafted_from_memory() -> None:
+    answer = [*range(100, 160)]
+    items = [recording([1, 2, 3], [5, *answer]), recording([4, 2, 6], [5, *answer])]
+    forgetful, remembering = (
+        run_method(name, items, {"0.01": CostCurve.linear(0.01)}, 64).figures for name in ("ours", "remembering")
+    )
+    assert remembering.steps < forgetful.steps * 0.7
+
+
 def test_the_length_oracle_drafts_what_comes_true_of_a_candidate_and_no_more() -> None:
     items = [recording([*range(30)], [*range(5, 25), 99, *range(26, 30)])]
     figures = run_method("length", items, {"0.1": CostCurve.linear(0.1)}, 64).figures
