@@ -124,7 +124,11 @@ def test_a_method_that_is_not_installed_is_named_and_left_out(tokenizer_file, mo
         (["--sizes", "10"], 2, "'10' is not a size from 64 to 16M, such as 8k"),
         (["--sizes", "8k,"], 2, "'' is not a size"),
         (["--sizes", "1G"], 2, "'1G' is not a size"),
-        (["--methods", "ours,theirs"], 2, "'theirs' is not one of ours, proposer, builtin, vllm-ngram, suffix-decoding"),
+        (
+            ["--methods", "ours,theirs"],
+            2,
+            "'theirs' is not one of ours, proposer, builtin, vllm-ngram, suffix-decoding",
+        ),
         (["--repeats", "0"], 2, "'0' is not a whole number"),
         (["--tokenizer", "/nowhere"], 3, "there is no /nowhere: --tokenizer takes"),
         (["--tokenizer", __file__], 3, "could not be read as a tokenizer"),
