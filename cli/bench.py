@@ -2,18 +2,17 @@
 
 import argparse
 import json
-import os
-import platform
 import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lookahead.cli import bench_generate
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus
+from lookahead.cli.machine import machine
 from lookahead.cli.status import live_status
 
 if TYPE_CHECKING:
@@ -65,16 +64,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--repeats", type=_repeats, default=5, metavar="N", help="builds per size and method (default: 5)"
     )
 
+    bench_generate.configure(
+        benchmarks.add_parser(
+            "generate",
+            help="generation with a model: plain, transformers' prompt lookup and ours",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+    )
+
 
 def run(args: argparse.Namespace, environment: Environment | None = None) -> int:
     """Run the benchmark that was asked for; returns the exit code."""
-    return _bench_index(args, Console(environment or Environment.from_system()))
+    console = Console(environment or Environment.from_system())
+    return bench_generate.run(args, console) if args.benchmark == "generate" else _bench_index(args, console)
 
 
 def _bench_index(args: argparse.Namespace, console: Console) -> ExitStatus:
     from lookahead.index_bench import measure, tokens_needed
 
-    console.say(_machine())
+    console.say(machine())
     methods = _load_methods(args.methods, console)
     if not methods:
         raise CommandError("none of the methods is installed: add `ours` to --methods")
@@ -159,28 +168,6 @@ def _line(figures: "IndexFigures", as_json: bool) -> bytes:
 def _row(cells: tuple[Any, ...]) -> bytes:
     name, *numbers = (f"{cell:,}" if isinstance(cell, int | float) else cell for cell in cells)
     return (f"{name:<16}" + "".join(f"{number:>16}" for number in numbers) + "\n").encode()
-
-
-def _machine() -> str:
-    """One line about the machine and versions, such as `AMD EPYC, 2 CPUs, Linux; Python 3.11.7, numpy 2.4.6, ...`."""
-    packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "torch", "transformers"))
-    where = f"{_cpu()}, {os.cpu_count()} CPUs, {platform.system()}"
-    return f"{where}; Python {platform.python_version()}, {packages}"
-
-
-def _cpu() -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _sizes(text: str) -> list[int]:

@@ -4,13 +4,13 @@ import argparse
 import json
 import platform
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookahead import __version__
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus
+from lookahead.cli.machine import cpu, version_of
 from lookahead.cli.options import add_model_options, positive_integer
 from lookahead.cli.status import live_status
 
@@ -71,12 +71,8 @@ def _surroundings() -> dict[str, str]:
     import torch
 
     found = {"specdec-lookup": __version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
+    found |= {name: version_of(name) for name in _LIBRARIES}
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else cpu()
     return {**found, "system": platform.platform(), "processor": device, "threads": str(torch.get_num_threads())}
 
 

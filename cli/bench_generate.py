@@ -1,0 +1,275 @@
+"""`specdec-lookup bench generate`: plain decoding, transformers' prompt lookup and ours by turns, on this machine."""
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from lookahead.cli.bench_prompts import TASKS, prompts
+from lookahead.cli.console import Console
+from lookahead.cli.errors import CommandError, ExitStatus, os_reason
+from lookahead.cli.machine import machine
+from lookahead.cli.options import add_model_options, positive_integer
+from lookahead.cli.status import live_status
+
+METHODS: dict[str, dict[str, Any]] = {
+    "plain": {"lookup": False},
+    "builtin": {"lookup": False, "prompt_lookup_num_tokens": 10},
+    "ours": {"lookup": True},
+}
+_DESCRIPTION = """\
+Measure generation with a model: plain decoding, transformers' prompt lookup (builtin) and ours, by turns on the same
+prompts, after a warm-up. Prefill and decoding are timed apart; the table shows decoding, medians and ranges over the
+prompts and repeats. Without --data the prompts are ours: edits, answers from passages, rewrites, and chat, where there
+is little to copy."""
+_EPILOG = """\
+examples:
+  specdec-lookup bench generate --tokens 64 --repeats 1
+  specdec-lookup bench generate --model Qwen/Qwen2.5-Coder-1.5B-Instruct --dtype bfloat16 --plot speed.svg
+  specdec-lookup bench generate --data prompts.jsonl
+
+A line of --data holds a prompt, or before (a file's text) and instruction."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a method did on one task: a number for each prompt and repeat.
+
+    Attributes:
+        speeds: Tokens per second after the first token.
+        prefills: Seconds to the first token.
+        tokens: New tokens.
+        seconds: Of decoding, all together.
+        same: Texts that were plain decoding's.
+        tokens_per_step: Of ours; empty for the others.
+        acceptance: Accepted draft tokens per drafted one, of ours.
+    """
+
+    speeds: list[float] = field(default_factory=list)
+    prefills: list[float] = field(default_factory=list)
+    tokens: int = 0
+    seconds: float = 0.0
+    same: int = 0
+    tokens_per_step: list[float] = field(default_factory=list)
+    acceptance: list[float] = field(default_factory=list)
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second over all."""
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--data", type=Path, metavar="FILE", help="your own prompts, JSON lines")
+    parser.add_argument(
+        "--tasks",
+        type=lambda text: _names(text, TASKS),
+        default=list(TASKS),
+        metavar="NAME,...",
+        help=f"of ours (default: {','.join(TASKS)})",
+    )
+    parser.add_argument(
+        "--methods",
+        type=lambda text: _names(text, tuple(METHODS)),
+        default=list(METHODS),
+        metavar="NAME,...",
+        help=f"what to measure beside plain (default: {','.join(METHODS)})",
+    )
+    parser.add_argument("--tokens", type=positive_integer, default=128, metavar="N", help="new tokens (default: 128)")
+    parser.add_argument("--repeats", type=positive_integer, default=3, metavar="N", help="of every prompt (default: 3)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a chart of the speeds")
+    add_model_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> ExitStatus:
+    """Measure every task and write its lines."""
+    from lookahead.cli.models import ModelOptions, load
+    from lookahead.plugins import hf
+
+    model, tokenizer = load(ModelOptions.from_args(args), console)
+    hf.enable(model, tokenizer)
+    console.say(f"{machine()}; {type(model).__name__}, {model.dtype}, on {model.device}".replace("torch.", ""))
+    if not args.json:
+        console.data(_HEADING)
+    chart: dict[str, dict[str, float]] = {}
+    with live_status(console, "warming up ...") as show:
+        _warm_up(model)
+        for task, records in _tasks(args):
+            measured = _measure(model, tokenizer, records, args, lambda line, task=task: show(f"{task}: {line}"))
+            chart[task] = {name: figures.speed for name, figures in measured.items()}
+            for name, figures in measured.items():
+                write = _json_line if args.json else _row
+                console.data(write(task, name, figures, measured["plain"]))
+    if args.plot is not None:
+        _plot(args.plot, chart)
+    return ExitStatus.OK
+
+
+def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    if args.data is None:
+        yield from ((task, prompts(task)) for task in args.tasks)
+        return
+    try:
+        lines = [line for line in args.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+        records = [json.loads(line) for line in lines]
+    except (OSError, ValueError) as error:
+        reason = os_reason(error) if isinstance(error, OSError) else str(error)
+        raise CommandError(f"--data {args.data} can't be read as JSON lines: {reason}") from None
+    if not records or not all(isinstance(record, dict) and {"prompt", "before"} & set(record) for record in records):
+        raise CommandError(f"--data {args.data}: every line needs a prompt, or before and instruction")
+    yield args.data.stem, records
+
+
+def _measure(
+    model: Any, tokenizer: Any, records: list[dict[str, Any]], args: argparse.Namespace, show: Any
+) -> dict[str, Measured]:
+    """Run every prompt with every method by turns; plain decoding first, to compare with."""
+    methods = list(dict.fromkeys(["plain", *args.methods]))
+    measured = {name: Measured() for name in methods}
+    for repeat in range(args.repeats):
+        for number, record in enumerate(records, 1):
+            ids, plain = _prompt_ids(tokenizer, record), None
+            for name in methods:
+                show(f"prompt {number} of {len(records)}, round {repeat + 1} of {args.repeats}, {name}")
+                text = _run(model, ids, args.tokens, name, measured[name])
+                plain = text if plain is None else plain
+                measured[name].same += text == plain
+    return measured
+
+
+def _run(model: Any, ids: list[int], tokens: int, method: str, measured: Measured) -> list[int]:
+    """Generate once and note what it took."""
+    import torch
+
+    from lookahead.plugins import hf
+
+    prompt = torch.tensor([ids], device=model.device)
+    clock = _FirstToken(model.device)
+    started = perf_counter()
+    output = model.generate(
+        input_ids=prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=tokens,
+        do_sample=False,
+        streamer=clock,
+        **METHODS[method],
+    )
+    _wait(model.device)
+    seconds = perf_counter() - clock.time
+    new = output[0, len(ids) :].tolist()
+    measured.prefills.append(clock.time - started)
+    if len(new) > 1:
+        measured.speeds.append((len(new) - 1) / seconds)
+        measured.tokens += len(new) - 1
+        measured.seconds += seconds
+    if method == "ours":
+        stats = hf.stats(model)
+        measured.tokens_per_step.append(stats.mean_acceptance_length)
+        measured.acceptance.append(stats.acceptance_rate)
+    return new
+
+
+class _FirstToken:
+    """A streamer that notes when the first token came."""
+
+    def __init__(self, device: Any) -> None:
+        self._device, self._calls, self.time = device, 0, 0.0
+
+    def put(self, value: Any) -> None:
+        """Take the prompt, and then tokens."""
+        self._calls += 1
+        if self._calls == 2:
+            _wait(self._device)
+            self.time = perf_counter()
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+
+
+def _wait(device: Any) -> None:
+    """Wait until the device has done all it was given."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def _warm_up(model: Any) -> None:
+    """Load kernels and buffers before the clock runs."""
+    ids = [number % 50 + 5 for number in range(64)]
+    for method in METHODS:
+        _run(model, ids, 8, method, Measured())
+
+
+def _prompt_ids(tokenizer: Any, record: dict[str, Any]) -> list[int]:
+    from lookahead.cli.prompts import edit_prompt, encode, render
+
+    if "before" in record:
+        name = str(record.get("name", "file.py"))
+        return edit_prompt(tokenizer, name, record["before"], str(record.get("instruction", ""))).ids
+    rendered, is_chat = render(tokenizer, [{"role": "user", "content": record["prompt"]}])
+    return encode(tokenizer, rendered, special_tokens=not is_chat)
+
+
+_COLUMNS = ("tokens/s", "range", "speedup", "tok/step", "accepted", "prefill s", "same")
+_HEADING = (f"{'task':<12}{'method':<10}" + "".join(f"{name:>14}" for name in _COLUMNS) + "\n").encode()
+
+
+def _row(task: str, name: str, figures: Measured, plain: Measured) -> bytes:
+    low, high = (min(figures.speeds), max(figures.speeds)) if figures.speeds else (0.0, 0.0)
+    mean = statistics.mean
+    cells = [
+        f"{statistics.median(figures.speeds):.1f}" if figures.speeds else "-",
+        f"{low:.1f} to {high:.1f}",
+        f"{figures.speed / plain.speed:.2f}x" if plain.speed else "-",
+        f"{mean(figures.tokens_per_step):.2f}" if figures.tokens_per_step else "-",
+        f"{mean(figures.acceptance):.0%}" if figures.acceptance else "-",
+        f"{statistics.median(figures.prefills):.2f}",
+        f"{figures.same} of {len(figures.prefills)}",
+    ]
+    return (f"{task[:11]:<12}{name:<10}" + "".join(f"{cell:>14}" for cell in cells) + "\n").encode()
+
+
+def _json_line(task: str, name: str, figures: Measured, plain: Measured) -> bytes:
+    entry = {
+        "task": task,
+        "method": name,
+        "runs": len(figures.prefills),
+        "tokens_per_second": round(figures.speed, 3),
+        "tokens_per_second_median": round(statistics.median(figures.speeds), 3) if figures.speeds else None,
+        "tokens_per_second_range": [round(speed, 3) for speed in (min(figures.speeds), max(figures.speeds))]
+        if figures.speeds
+        else None,
+        "speedup": round(figures.speed / plain.speed, 4) if plain.speed else None,
+        "tokens_per_step": round(statistics.mean(figures.tokens_per_step), 3) if figures.tokens_per_step else None,
+        "acceptance_rate": round(statistics.mean(figures.acceptance), 4) if figures.acceptance else None,
+        "prefill_s": round(statistics.median(figures.prefills), 4),
+        "same_tokens": figures.same,
+    }
+    return (json.dumps(entry) + "\n").encode()
+
+
+def _plot(path: Path, chart: dict[str, dict[str, float]]) -> None:
+    from lookahead.cli.chart import bar_chart
+
+    try:
+        path.write_text(bar_chart("Decoding speed by task and method", "tokens/s", chart), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"--plot {path} can't be written: {os_reason(error)}") from None
+
+
+def _names(text: str, known: tuple[str, ...]) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
+    return list(dict.fromkeys(names))

@@ -1,0 +1,94 @@
+"""The benchmark measures plain decoding, the built-in prompt lookup and ours by turns, and says so in one table."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+from cli_fakes import Run, environment
+from tiny import llama
+
+from lookahead.cli import models
+from lookahead.cli.bench_prompts import TASKS, prompts
+from lookahead.cli.chart import bar_chart
+from lookahead.cli.main import main
+
+
+class Tokenizer:
+    """A token is a character; no chat template, nothing special."""
+
+    all_special_tokens = ()
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        return {"input_ids": [ord(char) % 64 for char in text][-200:]}
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "load", lambda *_: (llama(), Tokenizer()))
+
+
+def bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Run:
+    from lookahead.cli import bench as command
+
+    surroundings = environment()
+    monkeypatch.setattr(command.Environment, "from_system", classmethod(lambda cls: surroundings))
+    status = main(["bench", "generate", "--tokens", "12", "--repeats", "2", *map(str, arguments)], surroundings)
+    return Run(status, surroundings.stdout.getvalue(), surroundings.stderr.getvalue())
+
+
+def test_every_task_has_a_line_for_every_method_and_all_texts_are_plains(monkeypatch) -> None:
+    lines = [json.loads(line) for line in bench(monkeypatch, "--json").stdout.splitlines()]
+    assert [(line["task"], line["method"]) for line in lines] == [
+        (task, method) for task in TASKS for method in ("plain", "builtin", "ours")
+    ]
+    for line in lines:
+        assert line["runs"] == 2 * len(prompts(line["task"]))
+        assert line["tokens_per_second"] > 0
+        low, high = line["tokens_per_second_range"]
+        assert low <= line["tokens_per_second_median"] <= high
+        if line["method"] != "builtin":
+            assert line["same_tokens"] == line["runs"]
+        assert (line["tokens_per_step"] is not None) == (line["method"] == "ours")
+    assert {line["speedup"] for line in lines if line["method"] == "plain"} == {1.0}
+
+
+def test_the_table_has_a_heading_and_the_machine_stands_on_stderr(monkeypatch) -> None:
+    done = bench(monkeypatch, "--tasks", "chat", "--methods", "ours")
+    heading, *rows = done.stdout.decode().splitlines()
+    assert heading.split()[:3] == ["task", "method", "tokens/s"]
+    assert [row.split()[:2] for row in rows] == [["chat", "plain"], ["chat", "ours"]]
+    assert "CPUs" in done.stderr
+    assert "LlamaForCausalLM, float32, on cpu" in done.stderr
+
+
+def test_own_prompts_are_measured(monkeypatch, tmp_path) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text('{"prompt": "abc abc abc"}\n{"before": "x = 1", "instruction": "Rename x."}\n')
+    lines = [json.loads(line) for line in bench(monkeypatch, "--json", "--data", data).stdout.splitlines()]
+    assert {(line["task"], line["runs"]) for line in lines} == {("mine", 4)}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "as JSON lines"), ("[1]", "every line needs a prompt"), ("", "every line needs")]
+)
+def test_a_file_that_holds_no_prompts_is_one_sentence(monkeypatch, tmp_path, content, message) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text(content)
+    done = bench(monkeypatch, "--data", data)
+    assert done.status == 3
+    assert message in done.stderr
+
+
+def test_the_chart_is_a_picture_of_the_speeds(monkeypatch, tmp_path) -> None:
+    bench(monkeypatch, "--tasks", "chat", "--plot", tmp_path / "speed.svg")
+    root = ElementTree.parse(tmp_path / "speed.svg").getroot()
+    bars = list(root.iter("{http://www.w3.org/2000/svg}rect"))[1:]
+    assert len(bars) == 3
+    assert max(int(bar.get("width", 0)) for bar in bars) == 360
+
+
+def test_a_chart_shows_names_as_they_are() -> None:
+    chart = bar_chart("a < b", "x", {"t&u": {"<m>": 1.0}})
+    assert "a &lt; b" in chart
+    assert ElementTree.fromstring(chart) is not None
