@@ -49,12 +49,14 @@ def read(path: Path, count: int) -> list[tuple[str, list[str]]]:
     return [(r.get("question") or r["query"], r.get("passages") or r["docs"]) for r in chosen]
 
 
-def run(model: Any, tokenizer: Any, question: str, passages: list[str], tokens: int, method: str) -> Any:
-    """Return the answer and the tokens per second after its first token."""
+def run(
+    model: Any, tokenizer: Any, question: str, passages: list[str], tokens: int, method: str
+) -> tuple[rag.Answer, float]:
+    """Return the answer and the seconds after its first token."""
     first = FirstToken()
     options = {"max_new_tokens": tokens, "do_sample": False, "stopping_criteria": [first], **METHODS[method]}
     answer = rag.answer(model, tokenizer, question, passages, **options)
-    return answer, (len(answer.token_ids) - 1) / (time.perf_counter() - first.time)
+    return answer, time.perf_counter() - first.time
 
 
 def is_exact(answer: rag.Answer, citation: rag.Citation) -> bool:
@@ -82,33 +84,36 @@ def main() -> None:
     for method in METHODS:  # the first calls compile and measure
         run(model, tokenizer, "What is tea?", ["Tea is a drink."], 8, method)
 
-    speeds: dict[str, list[float]] = {method: [] for method in METHODS}
+    rows: dict[str, list[tuple[int, float]]] = {method: [] for method in METHODS}
     same = dict.fromkeys(METHODS, 0)
     answers: list[rag.Answer] = []
     for question, passages in read(arguments.data, arguments.questions):
         plain = None
         for method in METHODS:
-            answer, speed = run(model, tokenizer, question, passages, arguments.tokens, method)
+            answer, seconds = run(model, tokenizer, question, passages, arguments.tokens, method)
             plain = plain or answer
             same[method] += answer.token_ids == plain.token_ids
-            if len(answer.token_ids) > 1:
-                speeds[method].append(speed)
+            rows[method].append((len(answer.token_ids) - 1, seconds))
         answers.append(answer)
-    middle = {method: statistics.median(values) for method, values in speeds.items()}
-    for method, values in speeds.items():
+    total = {method: sum(tokens for tokens, _ in row) / sum(s for _, s in row) for method, row in rows.items()}
+    for method, row in rows.items():
+        speeds = [tokens / seconds for tokens, seconds in row if tokens]
+        paired = [p[1] / m[1] for p, m in zip(rows["plain"], row, strict=True) if m[0]]
         line = {
             "method": method,
             "questions": len(answers),
-            "median_tokens_per_second": round(middle[method], 2),
-            "range": [round(min(values), 2), round(max(values), 2)],
-            "over_plain": round(middle[method] / middle["plain"], 3),
+            "tokens_per_second": round(total[method], 2),
+            "median": round(statistics.median(speeds), 2),
+            "range": [round(min(speeds), 2), round(max(speeds), 2)],
+            "over_plain": round(total[method] / total["plain"], 3),
+            "median_over_plain": round(statistics.median(paired), 3),
             "same_tokens": same[method],
         }
-        print(json.dumps(line))
+        print(json.dumps(line), flush=True)
     cited = [(answer, citation) for answer in answers for citation in answer.citations]
     characters = sum(len(answer.text) for answer in answers)
     summary = {
-        "ours_over_builtin": round(middle["ours"] / middle["builtin"], 3),
+        "ours_over_builtin": round(total["ours"] / total["builtin"], 3),
         "tokens_per_step": round(statistics.mean(answer.stats.mean_acceptance_length for answer in answers), 2),
         "characters": characters,
         "cited_share": round(sum(citation.end - citation.start for _, citation in cited) / characters, 3),

@@ -1,6 +1,6 @@
 """Ask questions about a folder of Markdown: retrieve with BM25, answer with citations, and compare with plain decoding.
 
-    pip install -c constraints.txt "specdec-lookup[rag]"          # bm25s
+    pip install -c constraints.txt ".[rag]"                       # bm25s
     python examples/rag_docs.py [FOLDER] [-q QUESTION ...]        # default: examples/drinks
 
 Each answer is printed with its citations, then what plain decoding took for the same tokens. The first run fetches the

@@ -89,8 +89,7 @@ def cite(text: str, passages: Iterable[Any], *, min_chars: int = MIN_CHARS, whol
         >>> cite("So they say: tea is drunk hot.", ["Coffee is drunk hot.", "Tea is drunk hot."], min_chars=10)
         [Citation(start=17, end=30, passage=0, passage_start=7, passage_end=20, id=0)]
     """
-    if isinstance(min_chars, bool) or not isinstance(min_chars, int) or min_chars < 1:
-        raise ValueError(f"min_chars must be an integer of at least 1, got {min_chars!r}: the default is {MIN_CHARS}")
+    check_positive("min_chars", min_chars, MIN_CHARS)
     known = as_passages(passages)
     units = _units(text, whole_words)
     sources = _Sources([_units(passage.text, whole_words) for passage in known])
@@ -103,6 +102,12 @@ def cite(text: str, passages: Iterable[Any], *, min_chars: int = MIN_CHARS, whol
         name = position if known[position].id is None else known[position].id
         citations.append(Citation(offsets[first], offsets[last], position, start, start + length, name))
     return citations
+
+
+def check_positive(name: str, value: Any, default: Any) -> None:
+    """Refuse what is no integer of at least 1, naming the parameter."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}: the default is {default}")
 
 
 def as_passages(passages: Iterable[Any]) -> list[Passage]:

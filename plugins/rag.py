@@ -17,7 +17,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from lookahead.config import LookupConfig
 from lookahead.plugins import hf
-from lookahead.plugins.citations import MIN_CHARS, Citation, Passage, as_passages, cite
+from lookahead.plugins.citations import MIN_CHARS, Citation, Passage, as_passages, check_positive, cite
 from lookahead.plugins.hf_state import state_of
 from lookahead.plugins.rag_prompt import PromptFormat, RagPrompt, context_length
 from lookahead.plugins.rag_stream import Stream, decoded
@@ -221,7 +221,7 @@ def _prepared(
     for name in _OURS:
         if name in generate_kwargs:
             raise ValueError(f"{name} is no argument of an answer, got {generate_kwargs[name]!r}: call generate itself")
-    cite("", [], min_chars=min_citation)
+    check_positive("min_citation", min_citation, MIN_CHARS)
     limit = _limit(model, max_new_tokens, max_prompt_tokens)
     form = PromptFormat(tokenizer, system, chat_template_kwargs)
     prompt = form.prompt(question, known, limit)
@@ -230,15 +230,17 @@ def _prepared(
     left_over = [form.passage_ids(passage) for i, passage in enumerate(known) if i not in prompt.included]
     # The most relevant comes last, because the latest of equal matches is copied from.
     options = _with_references(model, lookup, generate_kwargs.get("generation_config"), left_over[::-1])
-    arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens, "lookup": options}
+    arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens}
+    if hf.is_enabled(model):  # not one that has a sampling loop of its own
+        arguments["lookup"] = options
     return _Call(model, tokenizer, prompt, tuple(known), min_citation, arguments)
 
 
 def _limit(model: Any, max_new_tokens: int, max_prompt_tokens: int | None) -> int | None:
     """Return how many tokens the prompt may have."""
-    for name, value in (("max_new_tokens", max_new_tokens), ("max_prompt_tokens", max_prompt_tokens)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    check_positive("max_new_tokens", max_new_tokens, MAX_NEW_TOKENS)
+    if max_prompt_tokens is not None:
+        check_positive("max_prompt_tokens", max_prompt_tokens, None)
     context = context_length(model)
     if context is None:
         return max_prompt_tokens

@@ -12,6 +12,7 @@ from transformers.generation.stopping_criteria import StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
 
 Result = TypeVar("Result")
+Itself = TypeVar("Itself", bound="Stream[Any]")
 Work = Callable[[BaseStreamer, StoppingCriteria], Result]
 
 
@@ -68,7 +69,7 @@ class Stream(Iterator[str], Generic[Result]):
             raise self._outcome.error
         return self._outcome.result
 
-    def __enter__(self) -> "Stream[Result]":
+    def __enter__(self: Itself) -> Itself:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -219,10 +219,10 @@ def test_mistakes_are_named(tokenizer) -> None:
         ask(model, tokenizer, "?" * 300, [], max_new_tokens=10)
     with pytest.raises(ValueError, match=r"over the limit of 0 .*lower max_new_tokens"):
         ask(model, tokenizer, "?", [], max_new_tokens=256)
-    with pytest.raises(ValueError, match="max_new_tokens must be an integer of at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_new_tokens must be an integer of at least 1, got 0: the default is 256"):
         ask(model, tokenizer, "?", [], max_new_tokens=0)
     with pytest.raises(ValueError, match="streamer is no argument of an answer"):
         ask(model, tokenizer, "?", [], max_new_tokens=10, streamer=None)
-    with pytest.raises(ValueError, match="min_chars must be an integer"):
+    with pytest.raises(ValueError, match="min_citation must be an integer of at least 1, got 0: the default is 24"):
         ask(model, tokenizer, "?", [], max_new_tokens=10, min_citation=0)
     assert not hf.is_enabled(model)
