@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -57,7 +57,18 @@ class Proposer(Protocol):
         """Take note that the text has ended."""
 
 
-def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, stats: DecodingStats) -> None:
+def propose_each(proposers: Sequence[Proposer], rooms: Sequence[int]) -> list[Draft]:
+    """Return every row's own draft."""
+    return [proposer.propose(room) for proposer, room in zip(proposers, rooms, strict=True)]
+
+
+def decode(
+    target: TargetModel,
+    proposers: Sequence[Proposer],
+    output: Output,
+    stats: DecodingStats,
+    propose: Callable[[Sequence[Any], Sequence[int]], Sequence[Draft]] = propose_each,
+) -> None:
     """Generate until every row has ended, one forward pass a step, emitting what plain decoding would emit.
 
     Args:
@@ -65,10 +76,11 @@ def decode(target: TargetModel, proposers: Sequence[Proposer], output: Output, s
         proposers: One for each row; they know the prompt and the first token.
         output: Receives each token exactly once, in the row's order.
         stats: Receives one record per step.
+        propose: Returns the drafts of some rows, given their proposers and rooms.
     """
     while rows := output.live():
         started = perf_counter()
-        drafts = [proposers[row].propose(target.room(row)) for row in rows]
+        drafts = propose([proposers[row] for row in rows], [target.room(row) for row in rows])
         proposed = perf_counter()
         logits, width = target.forward(rows, drafts)
         choosers = output.choosers(rows, logits)

@@ -23,7 +23,7 @@ from lookahead.draft import EMPTY, Draft
 from lookahead.index import SuffixIndex
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
-from lookahead.planning import ROW, branch_step, empty_plan, learn_step, plan_step
+from lookahead.planning import FOLLOWED, ROW, branch_step, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
 from lookahead.trail import empty_trail
@@ -111,10 +111,23 @@ class LookupProposer:
 
     def propose(self, room: int) -> Draft:
         """Return the draft for the next step, at most ``room`` tokens; empty when nothing matches or nothing pays."""
+        limit = self.consider(room)
+        if self._config.draft_per_match:
+            return self._by_rule(limit)
+        if not limit:
+            return EMPTY
+        length = self._pacing.length(self._plan, self._context)
+        if length and self.branches and self._candidates.count[0] > 1:
+            return self._tree(length, limit)
+        return self.draft(length)
+
+    def consider(self, room: int) -> int:
+        """Plan the next step without deciding on a length; returns the most tokens that a draft may have."""
+        self._candidates.count[0] = 0
+        self._plan.chosen[FOLLOWED] = 0
         limit = min(room, self._config.max_draft)
         if limit <= 0 or not len(self._index):
-            return EMPTY
-        self._candidates.count[0] = 0
+            return 0
         if self._memory is not None:
             text = self._index.tokens[self._text_start :]
             self._memory.offer(self._candidates, text, self._ends, self._config.min_match)
@@ -131,11 +144,11 @@ class LookupProposer:
             limit,
         )
         self._planned = True
-        if self._config.draft_per_match:
-            return self._by_rule(limit)
-        length = self._pacing.length(self._plan, self._context)
-        if length and self.branches and self._candidates.count[0] > 1:
-            return self._tree(length, limit)
+        return limit
+
+    def draft(self, length: int) -> Draft:
+        """Return up to ``length`` tokens of the candidate that :meth:`consider` has chosen."""
+        length = min(length, int(self._plan.chosen[FOLLOWED]))
         return self._draft(int(self._plan.chosen[ROW]), length)
 
     def observe(self, step: StepRecord) -> None:
@@ -189,3 +202,28 @@ class LookupProposer:
         self._index.extend(text)
         self._index.end_document()
         return len(self._index) - 1, source
+
+
+def propose_together(proposers: Sequence[LookupProposer], rooms: Sequence[int]) -> list[Draft]:
+    """Return a draft for each row of a batch, of one length for all as far as each goes: all rows pay for the widest.
+
+    Args:
+        proposers: One for each row; they share their pacing.
+        rooms: Tokens that fit into each row's next step.
+
+    Example:
+        >>> rows = [LookupProposer(LookupConfig(), [5, 6, 7, 8, 5, 6], pacing=Pacing()) for _ in range(2)]
+        >>> [draft.tokens[0] for draft in propose_together(rows, [9, 9])]
+        [7, 7]
+    """
+    if len(proposers) == 1 or any(each._config.draft_per_match for each in proposers):
+        return [each.propose(room) for each, room in zip(proposers, rooms, strict=True)]
+    for each, room in zip(proposers, rooms, strict=True):
+        each.consider(room)
+    first, pooled = proposers[0], empty_plan()
+    for each in proposers:
+        followed = int(each._plan.chosen[FOLLOWED])
+        pooled.alive[:followed] += each._plan.alive[:followed] / len(proposers)
+        pooled.chosen[FOLLOWED] = max(followed, int(pooled.chosen[FOLLOWED]))
+    length = first._pacing.length(pooled, max(each._context for each in proposers))
+    return [each.draft(length) for each in proposers]

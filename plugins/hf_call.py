@@ -11,7 +11,7 @@ from transformers.generation.stopping_criteria import StoppingCriteria, Stopping
 from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput, GenerationMixin
 
 from lookahead.config import LookupConfig
-from lookahead.decoding import decode
+from lookahead.decoding import decode, propose_each
 from lookahead.index import MAX_TOKEN
 from lookahead.memory_source import MemorySource
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call, cache_name
@@ -21,7 +21,7 @@ from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_plain import plain_reason
 from lookahead.plugins.hf_state import state_of
 from lookahead.plugins.hf_target import HFTarget
-from lookahead.proposer import LookupProposer
+from lookahead.proposer import LookupProposer, propose_together
 from lookahead.stats import DecodingStats
 
 _OVERLAP = 16  # tokens by which a second start of a text runs into the first, so that the match goes on there
@@ -81,7 +81,8 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         stats.start_decoding(perf_counter() - started)
         for proposer in proposers:
             proposer.branches = config.trees and target.takes_trees()
-        decode(target, proposers, output, stats)
+        ours = all(isinstance(proposer, LookupProposer) for proposer in proposers)
+        decode(target, proposers, output, stats, propose_together if ours else propose_each)
     if call.streamer is not None:
         call.streamer.end()
     if not generation.return_dict_in_generate:

@@ -8,6 +8,7 @@ from lookahead import LookupConfig, LookupProposer
 from lookahead.draft import EMPTY
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
+from lookahead.proposer import propose_together
 
 
 def proposer(
@@ -214,3 +215,24 @@ def test_where_width_is_dear_a_draft_is_a_chain() -> None:
     made = LookupProposer(LookupConfig(), [*range(40), 99, 5, *range(10, 40), 0, *range(30)], pacing=pacing)
     made.branches = True
     assert made.propose(9).is_chain
+
+
+def test_the_rows_of_a_batch_draft_what_pays_for_all_of_them() -> None:
+    """A row that would draft far alone drafts less beside rows that have nothing to draft."""
+    pacing = Pacing()
+    for _ in range(30):
+        for width, seconds in ((1, 1.0), (9, 2.6), (65, 13.8)):
+            pacing.observe(width, seconds, 1)
+
+    def copying() -> LookupProposer:
+        return LookupProposer(LookupConfig(), [*range(100), *range(60)], pacing=pacing)
+
+    def idle(row: int) -> LookupProposer:
+        return LookupProposer(LookupConfig(), [*range(1000 * row, 1000 * row + 50)], pacing=pacing)
+
+    alone = len(copying().propose(60))
+    beside_idle = propose_together([copying(), *map(idle, range(1, 8))], [60] * 8)
+    beside_like = propose_together([copying() for _ in range(8)], [60] * 8)
+    assert len(beside_idle[0]) < alone
+    assert [len(draft) for draft in beside_idle[1:]] == [0] * 7
+    assert {len(draft) for draft in beside_like} == {alone}
