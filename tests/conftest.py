@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
 
-PACED = {"test_pacing", "test_real_model", "test_replay"}
+PACED = {"test_pacing", "test_proposer", "test_real_model", "test_replay"}
 
 settings.register_profile("default", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile(
