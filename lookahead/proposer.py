@@ -1,6 +1,7 @@
 """LookupProposer: from the text so far to one draft."""
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -202,6 +203,16 @@ class LookupProposer:
         self._index.extend(text)
         self._index.end_document()
         return len(self._index) - 1, source
+
+
+@cache
+def warm_up() -> None:
+    """Compile the kernels, or load them from numba's cache, once in a process: before a clock runs."""
+    proposer = LookupProposer(LookupConfig(), [5, 6, 7, 5, 8, 5], pacing=Pacing())
+    proposer.branches = True
+    proposer.propose(4)
+    proposer.extend([6])
+    proposer.observe(StepRecord(1, 1, 2, 2, "context", 1, 1e-5, 1e-2))
 
 
 def propose_together(proposers: Sequence[LookupProposer], rooms: Sequence[int]) -> list[Draft]:

@@ -28,6 +28,7 @@ from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_calibrate import calibrate
 from lookahead.plugins.hf_call import run
 from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
+from lookahead.proposer import warm_up
 from lookahead.stats import DecodingStats
 
 __all__ = [
@@ -142,6 +143,7 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
     if not is_enabled(target):
         target.__class__ = _enabled_class(type(target))
     _check_tokenizer(memory, tokenizer)
+    warm_up()
     set_state(target, ModelState(defaults, tokenizer, memory))
     return model
 
