@@ -112,6 +112,7 @@ class AfterNewlines(StoppingCriteria):
         return torch.full((1,), lines >= 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "mode"), CASES)
 def test_a_custom_criterion_is_asked_once_a_token(real, index, mode) -> None:
     length = encoded(real[1], index).shape[1]
@@ -140,6 +141,7 @@ def streamed(real: tuple[Any, Any], index: int, **options: Any) -> Iterator[str]
     yield from streamer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", PROMPTS)
 def test_the_iterator_streamer_yields_the_same_pieces(real, index) -> None:
     assert list(streamed(real, index)) == list(streamed(real, index, lookup=False))
