@@ -8,6 +8,7 @@ default model (93 MB), which is small: it shows the way, a larger one (``--model
 """
 
 import argparse
+import re
 from pathlib import Path
 
 import bm25s
@@ -26,18 +27,24 @@ PASSAGE_CHARS = 500
 
 
 def passages_of(folder: Path) -> list[rag.Passage]:
-    """Return the paragraphs of all Markdown files, joined up to a passage's size; ids name the file and the line."""
+    """Return all Markdown files in passages of whole sections or paragraphs; ids name the file and the line."""
     passages = []
     for path in sorted(folder.rglob("*.md")):
         text, line = "", 1
-        for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
-            if text and len(text) + len(paragraph) > PASSAGE_CHARS:
+        for piece in [*pieces_of(path.read_text(encoding="utf-8")), ""]:
+            if text and (not piece or len(text) + len(piece) > PASSAGE_CHARS):
                 passages.append(rag.Passage(text.strip(), f"{path.relative_to(folder)}:{line}"))
                 line += text.count("\n")
                 text = ""
-            text += paragraph + "\n\n"
-        passages.append(rag.Passage(text.strip(), f"{path.relative_to(folder)}:{line}"))
+            text += piece
     return [passage for passage in passages if passage.text]
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the sections of a Markdown text, those that are longer than a passage in paragraphs."""
+    sections = [section for section in re.split("(?<=\n)(?=#)", text) if section]
+    parts = [[s] if len(s) <= PASSAGE_CHARS else [p for p in re.split("(?<=\n\n)", s) if p] for s in sections]
+    return [piece for part in parts for piece in part]
 
 
 class Retriever:
