@@ -1,5 +1,6 @@
 """The cost of a step can be measured before the first call."""
 
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ def test_the_measured_seconds_pace_the_drafts(monkeypatch) -> None:
     model = hf.enable(llama())
     forward = model.forward
 
+    @wraps(forward)
     def slow(*args: Any, **kwargs: Any) -> Any:
         now[0] += 1 + kwargs["input_ids"].shape[1] / 4
         return forward(*args, **kwargs)
