@@ -109,6 +109,7 @@ def replay(recordings: Iterable[Recording], method: ReplayMethod, curve: CostCur
     Example:
         Four tokens drafted, three of them right, and one of the target's own:
 
+        >>> from lookahead.rules import LinearRule
         >>> recording = Recording(np.array([5, 6, 7, 8], np.int32), np.array([5, 6, 7, 8, 9], np.int32))
         >>> figures = replay([recording], LinearRule(4, 0, max_draft=64), CostCurve.linear(0.1))
         >>> figures.tokens_per_step, round(figures.speedup(CostCurve.linear(0.1)), 2)

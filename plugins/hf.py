@@ -1,10 +1,10 @@
 """Lookup decoding inside transformers' ``generate``: enable a model once, and every call is sped up.
 
->>> hf.enable(model, tokenizer)                                    # doctest: +SKIP
->>> model.generate(**inputs)                                       # same tokens, sooner
->>> model.generate(**inputs, lookup=False)                         # plain, for this call
->>> model.generate(**inputs, lookup={"prediction": file_text})     # what the output will resemble
->>> hf.stats(model).mean_acceptance_length
+>>> hf.enable(model, tokenizer)  # doctest: +SKIP
+>>> model.generate(**inputs)  # the same tokens, sooner                        # doctest: +SKIP
+>>> model.generate(**inputs, lookup=False)  # plain, for this call             # doctest: +SKIP
+>>> model.generate(**inputs, lookup={"prediction": file_text})  # doctest: +SKIP
+>>> hf.stats(model).mean_acceptance_length  # doctest: +SKIP
 """
 
 import inspect
