@@ -93,6 +93,7 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     from lookahead.cli.models import ModelOptions, load
     from lookahead.plugins import hf
 
+    tasks = list(_tasks(args))
     model, tokenizer = load(ModelOptions.from_args(args), console)
     hf.enable(model, tokenizer)
     console.say(f"{machine()}; {type(model).__name__}, {model.dtype}, on {model.device}".replace("torch.", ""))
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     chart: dict[str, dict[str, float]] = {}
     with live_status(console, "warming up ...") as show:
         _warm_up(model)
-        for task, records in _tasks(args):
+        for task, records in tasks:
             measured = _measure(model, tokenizer, records, args, lambda line, task=task: show(f"{task}: {line}"))
             chart[task] = {name: figures.speed for name, figures in measured.items()}
             for name, figures in measured.items():
@@ -119,7 +120,9 @@ def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]
     try:
         lines = [line for line in args.data.read_text(encoding="utf-8").splitlines() if line.strip()]
         records = [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+    except UnicodeDecodeError:
+        raise CommandError(f"--data {args.data} is not UTF-8 text: prompts are JSON lines") from None
+    except (OSError, ValueError, RecursionError) as error:
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
         raise CommandError(f"--data {args.data} can't be read as JSON lines: {reason}") from None
     if not records or not all(isinstance(record, dict) and {"prompt", "before"} & set(record) for record in records):

@@ -27,6 +27,9 @@ class Environment:
     @classmethod
     def from_system(cls) -> "Environment":
         """Return the environment of this process."""
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:  # the process was started with the stream closed
+                setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
         if hasattr(sys.stderr, "reconfigure"):
             sys.stderr.reconfigure(errors="backslashreplace")
         return cls(

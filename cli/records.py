@@ -83,7 +83,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(line: str, place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"{place} is no JSON ({error}): records are JSON lines") from None
     if not isinstance(record, dict):
         raise CommandError(f"{place} is no JSON object: a record has a prompt and an output")

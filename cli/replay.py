@@ -142,7 +142,9 @@ def _curves(args: argparse.Namespace) -> "dict[str, CostCurve]":
         return curves | read_curves(args.cost_curve)
     except OSError as error:
         raise CommandError(f"--cost-curve {args.cost_curve} can't be read: {os_reason(error)}") from None
-    except ValueError as error:
+    except UnicodeDecodeError:
+        raise CommandError(f"--cost-curve {args.cost_curve} is not UTF-8 text: curves are JSON") from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CommandError(f"--cost-curve {args.cost_curve} holds no cost curves: {error}") from None
 
 
@@ -164,7 +166,7 @@ def _methods(text: str) -> list[str]:
         ['ours', 'linear:4,0', 'copy']
     """
     names = [name.strip() for name in re.findall(r"linear:[\d.]+,[\d.]+|[^,]+", text)]
-    for name in names:
+    for name in names or [""]:
         if name not in (*_METHODS, *_MORE) and not re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name):
             raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join((*_METHODS, *_MORE))} or linear:A,B")
     return list(dict.fromkeys(names))

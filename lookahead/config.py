@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 Text: TypeAlias = str | Sequence[int]
 """Text, or the token ids of text."""
 
+_MOST = 2**30
+
 
 @dataclass(frozen=True, slots=True)
 class LookupConfig:
@@ -126,6 +128,8 @@ def _check_integer(name: str, value: object, least: int) -> None:
         raise TypeError(f"lookup option {name} must be an integer of at least {least}, got {_brief(value)}")
     if value < least:
         raise ValueError(f"lookup option {name} must be at least {least}, got {value}")
+    if value > _MOST:
+        raise ValueError(f"lookup option {name} must be at most {_MOST}, got {value}")
 
 
 def _check_text(name: str, value: object) -> None:

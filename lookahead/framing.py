@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_ANCHOR, _LONGEST = 4, 16
+_ANCHOR, LONGEST = 4, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Frame:
         if len(prediction) < _ANCHOR or last < 0:
             return self
         start, end = list(prediction[:_ANCHOR]), list(prediction[-_ANCHOR:])
-        openings = [i for i in range(min(_LONGEST, last) + 1) if output[i : i + _ANCHOR] == start]
-        closings = [i for i in range(max(last - _LONGEST, 0), last + 1) if output[i : i + _ANCHOR] == end]
+        openings = [i for i in range(min(LONGEST, last) + 1) if output[i : i + _ANCHOR] == start]
+        closings = [i for i in range(max(last - LONGEST, 0), last + 1) if output[i : i + _ANCHOR] == end]
         return Frame(
             tuple(output[: openings[0]]) if openings else self.opening,
             tuple(output[closings[-1] + _ANCHOR :]) if closings else self.closing,

@@ -34,27 +34,25 @@ class MemorySource:
         store: Holds the namespace, and others that this source never sees.
         namespace: Whose documents are drafted from.
         remember: Whether :meth:`finish` adds the output to the namespace.
-        vocabulary: Ids from here on are no tokens of the model; a copy ends before them.
 
     Example:
         >>> store = MemoryStore()
         >>> store.add("ann", [5, 6, 7, 8])
         >>> from lookahead.candidates import empty_candidates
         >>> candidates = empty_candidates()
-        >>> MemorySource(store, "ann").offer(candidates, np.array([1, 5, 6], np.int32), {}, least=0)
+        >>> MemorySource(store, "ann").offer(candidates, np.array([1, 5, 6], np.int32), {}, 0, 100)
         >>> candidates.tokens[0, : candidates.facts[0, LENGTH]].tolist()
         [7, 8]
     """
 
-    def __init__(
-        self, store: MemoryStore, namespace: str, *, remember: bool = False, vocabulary: int = 2**31 - 1
-    ) -> None:
+    def __init__(self, store: MemoryStore, namespace: str, *, remember: bool = False) -> None:
         self._store, self._namespace, self._remember = store, namespace, remember
         self._reader = store.reader(namespace)
-        self._vocabulary = vocabulary
         self._match = NO_MATCH
 
-    def offer(self, candidates: Candidates, text: NDArray[np.int32], ends: Mapping[int, int], least: int) -> None:
+    def offer(
+        self, candidates: Candidates, text: NDArray[np.int32], ends: Mapping[int, int], least: int, vocabulary: int
+    ) -> None:
         """Add the continuation of the longest match as the next candidate, if there is one.
 
         Args:
@@ -62,11 +60,12 @@ class MemorySource:
             text: The text so far; its end is looked for.
             ends: Tokens that a copy ends before (-1) or with (1).
             least: The shortest match that is copied from.
+            vocabulary: Ids from here on are no tokens of the model; a copy ends before them.
         """
         self._match = self._reader.longest_match(text[-MAX_MATCH:])
         if self._match.length < max(least, 1):
             return
-        tokens = self._allowed(self._reader.continuation(self._match, MAX_DEPTH).tolist(), ends)
+        tokens = _allowed(self._reader.continuation(self._match, MAX_DEPTH).tolist(), ends, vocabulary)
         if not tokens:
             return
         row, length = int(candidates.count[0]), len(tokens)
@@ -88,9 +87,11 @@ class MemorySource:
         if self._remember and len(output):
             self._store.add(self._namespace, output.copy(), name=f"output-{time_ns()}-{next(_OUTPUTS)}")
 
-    def _allowed(self, tokens: list[int], ends: Mapping[int, int]) -> list[int]:
-        for i, token in enumerate(tokens):
-            end = -1 if token >= self._vocabulary else ends.get(token, 0)
-            if end:
-                return tokens[: i + (end > 0)]
-        return tokens
+
+def _allowed(tokens: list[int], ends: Mapping[int, int], vocabulary: int) -> list[int]:
+    """Cut where a copy ends."""
+    for i, token in enumerate(tokens):
+        end = -1 if token >= vocabulary else ends.get(token, 0)
+        if end:
+            return tokens[: i + (end > 0)]
+    return tokens

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.features import WEIGHTS
-from lookahead.framing import Frame
+from lookahead.framing import LONGEST, Frame
 from lookahead.planning import FOLLOWED, Plan, best_length
 from lookahead.step_cost import WIDTHS, CostModel
 from lookahead.survival import Survival, new_survival
@@ -94,6 +94,10 @@ class Pacing:
         for name, shape in shapes.items():
             if state[name].shape != shape or not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} must be finite numbers of shape {shape}")
+        for name in ("opening", "closing"):
+            ids = state[name]
+            if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) > LONGEST or (ids < 0).any():
+                raise ValueError(f"{name} must be up to {LONGEST} token ids")
         pacing = cls()
         pacing.survival = Survival(state["weights"].astype(np.float64), state["precision"].astype(np.float64))
         for bucket, seen in enumerate(state["count"].any(axis=1)):

@@ -60,9 +60,9 @@ def empty_plan() -> Plan:
 
 
 @kernel
-def plan_step(index, documents, limits, swaps, trail, candidates, least, survival, plan, room):
+def plan_step(index, documents, limits, swaps, trail, candidates, least, vocabulary, survival, plan, room):
     """Gather the candidates and follow the likeliest, up to `room` tokens; those of other sources are there already."""
-    ground = Ground(Automaton(*index), documents, limits, swaps, Candidates(*candidates), least)
+    ground = Ground(Automaton(*index), documents, limits, swaps, Candidates(*candidates), least, vocabulary)
     known, made = Survival(*survival), Plan(*plan)
     gather(ground, trail[AT], trail[LEFT])
     _choose(ground.automaton, ground.candidates, known, made)
@@ -91,11 +91,11 @@ def best_length(plan, curve, worth):
 
 
 @kernel
-def branch_step(index, candidates, survival, plan, curve, worth, length, room, most):
+def branch_step(index, candidates, survival, plan, curve, worth, length, most):
     """Write `length` chosen tokens to the plan's nodes, and behind them the branches that pay; returns how many.
 
-    A branch is another first token and what follows it there, up to `room` tokens, as far as that is worth the width it
-    adds; there are `most` nodes in all.
+    A branch is another first token and what follows it there, as far as that is worth the width it adds; there are at
+    most `most` nodes in all.
     """
     automaton, offered = Automaton(*index), Candidates(*candidates)
     known, made = Survival(*survival), Plan(*plan)
@@ -105,7 +105,7 @@ def branch_step(index, candidates, survival, plan, curve, worth, length, room, m
     for rival in range(offered.count[0]):
         if nodes == most or _stands_first(made.nodes, nodes, offered.tokens[rival, 0]):
             continue
-        reach = min(room, most - nodes)
+        reach = most - nodes
         followed = _follow(automaton, offered, known, made, rival, made.rival, made.path[MAX_DEPTH:], reach)
         kept = _branch_length(made.rival, followed, curve, rate, nodes)
         for depth in range(kept):

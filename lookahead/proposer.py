@@ -21,7 +21,7 @@ from lookahead.candidates import (
 )
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
-from lookahead.index import SuffixIndex
+from lookahead.index import MAX_TOKEN, SuffixIndex
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, ROW, branch_step, empty_plan, learn_step, plan_step
@@ -44,6 +44,7 @@ class LookupProposer:
         banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them).
         pacing: What is known of the model's costs and of how drafts fare; learns from every step. New when None.
         memory: Earlier outputs and corpora to copy from, or None.
+        vocabulary: Ids from here on are no tokens of the model; a draft ends before them.
 
     Attributes:
         branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
@@ -65,6 +66,7 @@ class LookupProposer:
         banned_tokens: Collection[int] = (),
         pacing: Pacing | None = None,
         memory: MemorySource | None = None,
+        vocabulary: int = MAX_TOKEN + 1,
     ) -> None:
         self._config = config
         self._pacing = Pacing() if pacing is None else pacing
@@ -83,6 +85,7 @@ class LookupProposer:
         self._output_start = len(self._index) + len(prompt)
         self._documents = np.array([*documents, (_NO_END, CONTEXT)], np.int64)
         self._memory = memory
+        self._vocabulary = vocabulary
         self._ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
         self._limits = np.array(list(self._ends.items()), np.int64).reshape(len(self._ends), 2)
         self.extend(prompt)
@@ -131,7 +134,7 @@ class LookupProposer:
             return 0
         if self._memory is not None:
             text = self._index.tokens[self._text_start :]
-            self._memory.offer(self._candidates, text, self._ends, self._config.min_match)
+            self._memory.offer(self._candidates, text, self._ends, self._config.min_match, self._vocabulary)
         plan_step(
             self._index.arrays,
             self._documents,
@@ -140,6 +143,7 @@ class LookupProposer:
             self._trail,
             tuple(self._candidates),
             self._config.min_match,
+            self._vocabulary,
             tuple(self._pacing.survival),
             tuple(self._plan),
             limit,
@@ -167,18 +171,21 @@ class LookupProposer:
 
     def _by_rule(self, limit: int) -> Draft:
         """Draft so many tokens per matched one behind the longest match, whatever is known."""
-        facts, kind = self._candidates.facts[0], self._candidates.kinds[0, 0]
-        if not self._candidates.count[0] or kind not in (LATEST, FIRST):
-            return EMPTY
-        return self._draft(0, min(limit, self._config.draft_per_match * int(facts[MATCH]), int(facts[LENGTH])))
+        for row in range(int(self._candidates.count[0])):
+            facts = self._candidates.facts[row]
+            if self._candidates.kinds[row, 0] in (LATEST, FIRST):
+                return self._draft(
+                    row, min(limit, self._config.draft_per_match * int(facts[MATCH]), int(facts[LENGTH]))
+                )
+        return EMPTY
 
     def _tree(self, length: int, limit: int) -> Draft:
         """Draft so many tokens of the chosen candidate, and the branches beside it that pay."""
         offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
         cost = self._pacing.cost(self._context)
         curve, worth = cost.curve, cost.worth
-        most = min(self._config.max_draft, MAX_DEPTH)
-        nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, limit, most)
+        most = min(limit, MAX_DEPTH)
+        nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, most)
         if nodes == length:
             return self._draft(int(self._plan.chosen[ROW]), length)
         tokens, parents, origins = map(tuple, self._plan.nodes[:nodes].T.tolist())

@@ -44,7 +44,8 @@ class Ground(NamedTuple):
 
     `documents` int64 [documents + 1, 2]: the position of each document's end (the last is that of the text under way
     and has none) and its source. `limits` int64 [tokens, 2]: tokens that a draft ends before (-1) or with (1).
-    `swaps`: see `replacements`. `least`: the shortest agreement that is copied from.
+    `swaps`: see `replacements`. `least`: the shortest agreement that is copied from. `vocabulary`: ids from here on are
+    no tokens of the model.
     """
 
     automaton: Automaton
@@ -53,6 +54,7 @@ class Ground(NamedTuple):
     swaps: np.ndarray
     candidates: Candidates
     least: int
+    vocabulary: int
 
 
 @part
@@ -141,7 +143,7 @@ def _copy(ground, row, place, kind, kept):
             token = tokens[depth - (stop - place)]
         else:
             break
-        ends = _ends(ground.limits, token)
+        ends = -1 if token >= ground.vocabulary else _ends(ground.limits, token)
         if ends < 0:
             break
         tokens[depth], candidates.origins[row, depth], places[depth] = token, copied, source

@@ -13,6 +13,7 @@ _SHARE = 0.02
 _PLAIN_AVERAGE, _WIDE_AVERAGE, _DRIFT = 0.05, 0.02, 0.1
 _OUTLIER, _INHERITED = 3.0, 4.0
 _FORGET = 0.999
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e6  # a clock that shows anything else is broken
 _ASSUMED_TOKENS, _ASSUMED_STEPS = 75.0, 50.0
 # Entries of `figures`: seconds of a plain step, and tokens and cost of lately, in tokens and plain steps.
 LEVEL, TOKENS, COST = range(3)
@@ -43,7 +44,7 @@ class CostModel:
 
     def observe(self, width: int, seconds: float, tokens: float) -> None:
         """Take in one step: the tokens it read, its time, and the tokens it emitted."""
-        if seconds > 0:
+        if width >= 1 and _SHORTEST_S < seconds < _LONGEST_S:
             width = min(width, WIDTHS - 1)
             _observe(self.mean, self.count, self.curve, self._groups, self.figures, width, seconds, tokens)
 

@@ -16,7 +16,7 @@ from lookahead.index import MAX_TOKEN
 from lookahead.memory_source import MemorySource
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call, cache_name
 from lookahead.plugins.hf_batch import HFBatchTarget
-from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids
+from lookahead.plugins.hf_check import check_token_ids, multimodal_token_ids, vocabulary_of
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_plain import plain_reason
 from lookahead.plugins.hf_state import state_of
@@ -110,6 +110,7 @@ def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupPropo
             banned_tokens=multimodal_token_ids(model.config),
             pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
             memory=_memory(model, config),
+            vocabulary=vocabulary_of(model) or MAX_TOKEN + 1,
         )
         for prompt, encoder_text in zip(_prompts(model, call), _encoder_texts(model, call), strict=True)
     ]
@@ -125,8 +126,7 @@ def _memory(model: Any, config: LookupConfig) -> MemorySource | None:
             f"lookup option memory names {config.memory!r}, but the model has no store: call hf.enable(model, "
             "tokenizer, memory=MemoryStore(...))"
         )
-    vocabulary = getattr(model.get_input_embeddings(), "num_embeddings", None)
-    return MemorySource(store, config.memory, remember=config.remember, vocabulary=vocabulary or MAX_TOKEN + 1)
+    return MemorySource(store, config.memory, remember=config.remember)
 
 
 def _other_start(tokenizer: Any, text: str, ids: list[int]) -> list[int]:

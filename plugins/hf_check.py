@@ -168,8 +168,7 @@ def check_token_ids(model: Any, name: str, ids: Any) -> None:
     Raises:
         ValueError: An id is negative or beyond the vocabulary.
     """
-    embeddings = model.get_input_embeddings()
-    vocabulary = getattr(embeddings, "num_embeddings", None)
+    vocabulary = vocabulary_of(model)
     if vocabulary is None or multimodal_token_ids(model.config) or _is_empty(ids):
         return
     low, high = (int(ids.min()), int(ids.max())) if isinstance(ids, Tensor) else (min(ids), max(ids))
@@ -179,6 +178,18 @@ def check_token_ids(model: Any, name: str, ids: Any) -> None:
             f"{name} contains token id {wrong}, but the model's vocabulary has ids 0 to {vocabulary - 1}: "
             "encode the text with this model's own tokenizer"
         )
+
+
+def vocabulary_of(model: Any) -> int | None:
+    """Return how many ids the text that is written may hold; None where the embeddings don't tell.
+
+    Of an encoder-decoder model the decoder's count, for that is what drafts are read by.
+    """
+    writer = model.get_decoder() if model.config.is_encoder_decoder else model
+    embeddings = writer.get_input_embeddings()
+    if not isinstance(embeddings, torch.nn.Embedding):
+        return None
+    return embeddings.num_embeddings + getattr(embeddings, "num_additional_embeddings", 0)
 
 
 def _is_empty(ids: Any) -> bool:

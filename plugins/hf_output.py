@@ -97,10 +97,8 @@ class HFRow:
     def _reserve(self, length: int) -> None:
         """Grow the buffer geometrically; views handed out before keep their content."""
         if length > self._ids.shape[1]:
-            spare = self._ids.new_zeros((1, max(256, length // 2)))
+            spare = self._ids.new_zeros((1, max(256, length // 2, length - self.length)))
             self._ids = torch.cat([self._ids[:, : self.length], spare], dim=1)
-            if length > self._ids.shape[1]:
-                self._reserve(length)
 
 
 class HFOutput:

@@ -70,9 +70,27 @@ def _call_reason(model: Any, call: Call) -> str | None:
         return "the model does not write plain token sequences"
     if call.synced_gpus:
         return "synced_gpus keeps several devices in lockstep"
+    if _has_virtual_tokens(model):
+        return "its adapter puts virtual tokens in front of every forward"
+    if model.training and _drops_out(model.config):
+        return "it is in training mode, where dropout draws random numbers in every forward"
     if config.return_dict_in_generate and (config.output_attentions or config.output_hidden_states):
         return "output_attentions and output_hidden_states are recorded token by token"
     return None
+
+
+def _has_virtual_tokens(model: Any) -> bool:
+    """Whether a PEFT adapter of prompt learning feeds the model, other than by its cache (prefix tuning)."""
+    wrapper = getattr(model.prepare_inputs_for_generation, "__self__", model)
+    adapter = getattr(wrapper, "active_peft_config", None) if wrapper is not model else None
+    learned = getattr(adapter, "is_prompt_learning", False)
+    return learned and getattr(adapter.peft_type, "value", adapter.peft_type) != "PREFIX_TUNING"
+
+
+def _drops_out(config: Any) -> bool:
+    values = vars(config.get_text_config(decoder=True))
+    rates = [value for name, value in values.items() if "dropout" in name or name.endswith("pdrop")]
+    return any(isinstance(rate, float) and rate > 0 for rate in rates)
 
 
 def _cache_reason(model: Any, call: Call) -> str | None:

@@ -45,6 +45,8 @@ class LookupProbe(LogitsProcessor):
             scores: Shape ``[rows, vocabulary]``.
         """
         newest, length = input_ids[:, -2:].tolist(), input_ids.shape[1]
+        if length == 0:
+            return scores  # the prompt was given as embeddings, and has no ids
         if not self._continues(newest, length):
             self._rows = [_Row(self._config, self._documents, text) for text in input_ids.tolist()]
             self.stats.rows += len(self._rows)

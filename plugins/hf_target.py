@@ -67,7 +67,8 @@ class HFTarget:
 
     def takes_trees(self) -> bool:
         """Return whether a draft may be a tree; known after the prefill."""
-        return not self._fixed_width and not self._prefix and reads_trees(self._model, self.cache)
+        counted = isinstance(self._kwargs.get("position_ids"), Tensor)
+        return counted and not self._fixed_width and not self._prefix and reads_trees(self._model, self.cache)
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""

@@ -24,7 +24,8 @@ def reads_trees(model: Any, cache: Cache) -> bool:
         model.config.model_type in TREES
         and getattr(text, "_attn_implementation", None) in _ATTENTION
         and type(cache) is DynamicCache
-        and all(type(layer) is DynamicLayer for layer in cache.layers)
+        # A cache that the user made may keep positions that a window hides: the model's own says what it sees.
+        and all(type(layer) is DynamicLayer for layer in [*cache.layers, *DynamicCache(config=text).layers])
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from conformance.architectures import build as built
 from conformance.architectures import small_config
-from tiny import VOCABULARY, cache_of, gpt2, llama, mistral, prompt
+from tiny import VOCABULARY, as_argument, cache_of, gpt2, llama, mistral, prompt
 from transformers import AutoModelForCausalLM, DynamicCache
 
 from lookahead.draft import EMPTY, Draft
@@ -121,9 +121,18 @@ def test_windows_static_caches_and_unknown_architectures_get_chains() -> None:
 
     assert takes(llama())
     assert not takes(mistral())  # its window hides what a mask of ours would show
+    assert not reads_trees(mistral(), DynamicCache())  # also where the cache keeps it
     odd = llama()
     odd.config.model_type = "never-seen"
     assert not takes(odd)
+
+
+def test_a_window_holds_in_a_cache_that_knows_of_none(monkeypatch) -> None:
+    monkeypatch.setattr(hf_call.LookupProposer, "_tree", lambda self, length, limit: Draft((1, 2), (-1, -1)))
+    options = {"max_new_tokens": NEW, "eos_token_id": None, "pad_token_id": 0}
+    plain = mistral().generate(prompt(40), **as_argument(DynamicCache(), mistral()), **options)
+    ours = hf.enable(mistral()).generate(prompt(40), **as_argument(DynamicCache(), mistral()), **options)
+    assert torch.equal(ours, plain)
 
 
 def test_trees_can_be_switched_off(monkeypatch) -> None:

@@ -77,6 +77,9 @@ def test_an_array_file_is_no_knowledge(tmp_path) -> None:
         ("precision", np.full(1, np.nan)),
         ("figures", np.array([np.nan, 1, 1])),
         ("mean", None),
+        ("opening", np.array([-5])),
+        ("closing", np.array([1.5])),
+        ("opening", np.zeros((2, 2), np.int64)),
     ],
 )
 def test_a_file_of_another_version_is_refused_whole(taught, tmp_path, name, value) -> None:
@@ -106,3 +109,18 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(taught, tmp_path) -> 
     process.wait()
     process.stdout.close()
     Knowledge().load(path)
+
+
+def test_any_damaged_byte_is_refused_or_harmless(taught, tmp_path) -> None:
+    path = tmp_path / "known.npz"
+    taught.save(path)
+    whole = path.read_bytes()
+    refusals = []
+    for place in range(0, len(whole), max(1, len(whole) // 150)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            Knowledge().load(path)
+        except ValueError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 50
+    assert all("holds no knowledge of this version" in refusal for refusal in refusals)

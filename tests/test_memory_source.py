@@ -20,7 +20,7 @@ def whole_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def proposer(store: MemoryStore, namespace: str, text: list[int], **options: Any) -> LookupProposer:
-    return LookupProposer(LookupConfig(), text, memory=MemorySource(store, namespace, **options), stop_tokens=[0])
+    return LookupProposer(LookupConfig(), text, memory=MemorySource(store, namespace), stop_tokens=[0], **options)
 
 
 def test_the_longest_match_in_memory_goes_on_as_it_did_there() -> None:

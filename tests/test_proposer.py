@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookahead import LookupConfig, LookupProposer
+from lookahead import LookupConfig, LookupProposer, MemoryStore
 from lookahead.draft import EMPTY
+from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
 from lookahead.proposer import propose_together
@@ -190,7 +191,7 @@ def branching(text: list[int], **options: int) -> LookupProposer:
 
 
 def test_other_first_tokens_stand_beside_the_likeliest_where_width_is_cheap() -> None:
-    draft = branching([1, 2, 3, 4, 1, 2, 5, 6, 1, 2]).propose(9)
+    draft = branching([1, 2, 3, 4, 1, 2, 5, 6, 1, 2]).propose(64)
     firsts = [token for token, parent in zip(draft.tokens, draft.parents, strict=True) if parent < 0]
     assert sorted(firsts) == [3, 5]
     three = draft.child(-1, 3)
@@ -200,11 +201,7 @@ def test_other_first_tokens_stand_beside_the_likeliest_where_width_is_cheap() ->
 def test_a_tree_keeps_room_and_cap() -> None:
     text = [1, 2, 3, 4, 5, 6, 7, 1, 2, 8, 9, 10, 11, 12, 1, 2]
     assert len(branching(text, max_draft=4).propose(9)) <= 4
-    depths: list[int] = []
-    for parent in branching(text).propose(3).parents:
-        depths.append(1 if parent < 0 else depths[parent] + 1)
-    assert max(depths) <= 3
-    assert len(depths) > 3
+    assert all(len(branching(text).propose(room)) <= room for room in range(9))
 
 
 def test_where_width_is_dear_a_draft_is_a_chain() -> None:
@@ -236,3 +233,16 @@ def test_the_rows_of_a_batch_draft_what_pays_for_all_of_them() -> None:
     assert len(beside_idle[0]) < alone
     assert [len(draft) for draft in beside_idle[1:]] == [0] * 7
     assert {len(draft) for draft in beside_like} == {alone}
+
+
+def test_ids_beyond_the_vocabulary_end_a_draft() -> None:
+    made = LookupProposer(LookupConfig(draft_per_match=4), [1, 2, 99, 3, 1], vocabulary=99)
+    assert made.propose(9).tokens == (2,)
+
+
+def test_the_fixed_rule_drafts_from_the_text_beside_a_memory() -> None:
+    store = MemoryStore()
+    store.add("ann", [5, 6, 9, 9])
+    memory = MemorySource(store, "ann")
+    made = LookupProposer(LookupConfig(draft_per_match=2), [5, 6, 7, 8, 5, 6], memory=memory)
+    assert made.propose(9).tokens == (7, 8, 5, 6)

@@ -81,10 +81,14 @@ def test_the_first_steps_may_all_be_drafted() -> None:
     assert cost.curve[9] == pytest.approx(1.5)
 
 
-def test_a_step_without_a_time_teaches_nothing() -> None:
+@pytest.mark.parametrize(("width", "seconds"), [(5, 0.0), (5, float("inf")), (5, float("nan")), (0, 1.0), (-70, 1.0)])
+def test_a_step_without_a_width_or_a_time_teaches_nothing(width, seconds) -> None:
     cost = measured((1, 1.0))
-    cost.observe(5, 0.0, 3)
+    before = cost.curve.copy(), cost.worth
+    cost.observe(width, seconds, 3)
     assert cost.count.sum() == 1
+    assert (cost.curve == before[0]).all()
+    assert cost.worth == before[1]
 
 
 def test_worth_is_what_a_plain_steps_time_brought() -> None:

@@ -1,0 +1,112 @@
+"""What is unusual but right in plain generation is right with lookup: vocabularies, adapters, training mode."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import VOCABULARY, gpt2, llama, prompt
+from transformers import MarianConfig, MarianMTModel
+
+from lookahead.framing import Frame
+from lookahead.plugins import hf
+from lookahead.plugins.hf_probe import LookupProbe
+
+
+class LargerTokenizer:
+    """A tokenizer with ids that the model has no embedding for."""
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        return {"input_ids": [ord(char) for char in text]}
+
+
+def generate(model: Any, **options: Any) -> torch.Tensor:
+    torch.manual_seed(3)
+    return model.generate(prompt(), max_new_tokens=30, eos_token_id=None, pad_token_id=0, **options)
+
+
+def test_a_prediction_of_foreign_tokens_is_no_draft() -> None:
+    plain = generate(llama())
+    model = hf.enable(llama(), LargerTokenizer())
+    text = "".join(map(chr, [*plain[0, 24:30].tolist(), 3000, 3001])) * 4
+    assert torch.equal(generate(model, lookup={"prediction": text, "references": [text]}), plain)
+
+
+def test_a_frame_of_another_models_tokens_is_no_draft() -> None:
+    plain = generate(llama())
+    model = hf.enable(llama())
+    model._lookup_state.pacing(model, 1).frame = Frame((VOCABULARY + 5,), (VOCABULARY + 7,))
+    assert torch.equal(generate(model, lookup={"prediction": plain[0, 24:].tolist()}), plain)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [(64, 32), (32, 64)])
+def test_encoder_and_decoder_may_have_vocabularies_of_their_own(encoder, decoder) -> None:
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2}
+    sizes |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
+    config = MarianConfig(
+        vocab_size=encoder,
+        decoder_vocab_size=decoder,
+        share_encoder_decoder_embeddings=False,
+        pad_token_id=0,
+        eos_token_id=None,
+        decoder_start_token_id=1,
+        **sizes,
+    )
+    torch.manual_seed(0)
+    model = MarianMTModel(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(std=0.3)
+    read = torch.arange(20)[None] % (encoder - 2) + 2
+    start = torch.tensor([[decoder - 1]])
+    options = {"max_new_tokens": 20, "num_beams": 1, "do_sample": False, "decoder_input_ids": start}
+    plain = model.generate(read, **options)
+    assert torch.equal(hf.enable(model).generate(read, **options), plain)
+
+
+def test_virtual_tokens_of_an_adapter_are_decoded_plainly() -> None:
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(1)
+    wanted = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=6)
+    model = peft.get_peft_model(llama(), wanted).eval()
+    plain = model.generate(input_ids=prompt(), max_new_tokens=20, pad_token_id=0)
+    hf.enable(model)
+    assert torch.equal(model.generate(input_ids=prompt(), max_new_tokens=20, pad_token_id=0), plain)
+    assert "virtual tokens" in hf.stats(model).plain_reason
+
+
+def test_a_model_in_training_mode_is_decoded_plainly() -> None:
+    model = gpt2()
+    model.config.resid_pdrop = 0.3
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.3
+    model.train()
+    plain = generate(model)
+    hf.enable(model)
+    assert torch.equal(generate(model), plain)
+    assert "training mode" in hf.stats(model).plain_reason
+    model.eval()
+    generate(model)
+    assert not hf.stats(model).plain_reason
+
+
+@pytest.mark.parametrize("width", [257, 258, 400])
+def test_a_very_wide_step_is_a_step(width) -> None:
+    assert torch.equal(generate(hf.enable(llama()), lookup={"fixed_width": width}), generate(llama()))
+
+
+def test_options_beyond_all_measure_are_refused() -> None:
+    with pytest.raises(ValueError, match="min_match must be at most"):
+        generate(hf.enable(llama()), lookup={"min_match": 2**70})
+
+
+def test_a_probe_lets_a_prompt_of_embeddings_pass() -> None:
+    model = llama()
+    embeds = model.get_input_embeddings()(prompt())
+    plain = model.generate(inputs_embeds=embeds, max_new_tokens=10, pad_token_id=0)
+    probe = LookupProbe()
+    options = {"max_new_tokens": 10, "pad_token_id": 0, "logits_processor": [probe]}
+    assert torch.equal(model.generate(inputs_embeds=embeds, **options), plain)
+    assert np.isfinite(probe.stats.mean_acceptance_length)
