@@ -180,11 +180,11 @@ def test_whatever_is_drafted_was_copied_from_where_it_says(text, references, pre
 
 
 def branching(text: list[int], **options: int) -> LookupProposer:
-    """A proposer for a target that reads trees, where a token more costs next to nothing."""
+    """A proposer for a target that reads trees, where a token more costs little."""
     pacing = Pacing()
     for _ in range(20):
         for width in (1, 2, 65):
-            pacing.observe(width, 1.0 + 1e-6 * width, 1)
+            pacing.observe(width, 1.0 + 0.004 * width, 1)
     made = LookupProposer(LookupConfig(**options), text, pacing=pacing)
     made.branches = True
     return made
