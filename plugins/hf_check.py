@@ -186,7 +186,7 @@ def vocabulary_of(model: Any) -> int | None:
     Of an encoder-decoder model the decoder's count, for that is what drafts are read by.
     """
     writer = model.get_decoder() if model.config.is_encoder_decoder else model
-    embeddings = writer.get_input_embeddings()
+    embeddings = writer.get_input_embeddings() if hasattr(writer, "get_input_embeddings") else None
     if not isinstance(embeddings, torch.nn.Embedding):
         return None
     return embeddings.num_embeddings + getattr(embeddings, "num_additional_embeddings", 0)
