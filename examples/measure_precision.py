@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16", choices=["float32", "bfloat16", "float16"])
     parser.add_argument("--prompts", type=int, default=30)
     parser.add_argument("--tokens", type=int, default=160)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no further prompt after so many")
     arguments = parser.parse_args()
     path = default_model_path()
     tokenizer = AutoTokenizer.from_pretrained(path)
@@ -128,7 +129,11 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in compared}
     margins: dict[str, list[float]] = {name: [] for name in compared}
     wanted = requests(arguments.data, arguments.prompts)
+    until = time.monotonic() + 60 * arguments.minutes
     for number, (file, instruction) in enumerate(wanted, 1):
+        if time.monotonic() > until:
+            wanted = wanted[: number - 1]
+            break
         ids = torch.tensor([edit_prompt(tokenizer, "example.py", file, instruction).ids])
         _, prefill = generate(model, ids, 1, compared["plain"])
         for name, mode in compared.items():
