@@ -8,6 +8,7 @@ in the store (from a random place on, with every twentieth token changed) and on
     python examples/measure_memory.py --tokens 10000000 [--store FILE] [--degenerate]
     python examples/measure_memory.py --replay edits.jsonl --replay answers.jsonl
 
+Where arctic-inference is installed, its suffix cache holds the same documents in the same run, in a process of its own.
 With --replay it measures something else: the tokens per step on recorded outputs of which every twentieth token was
 changed, with the original outputs in memory and without them.
 
@@ -16,6 +17,7 @@ document again and again.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -55,10 +57,14 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="where to keep the store; a temporary file without it")
     parser.add_argument("--degenerate", action="store_true")
     parser.add_argument("--replay", type=Path, action="append", default=[], metavar="FILE.jsonl")
+    parser.add_argument("--arctic", type=Path, help=argparse.SUPPRESS)  # the process of the other system
     parser.add_argument("--load", type=Path, help=argparse.SUPPRESS)  # the process that loads
     arguments = parser.parse_args()
     if arguments.load:
         tell(loaded(arguments.load))
+        return
+    if arguments.arctic:
+        tell(arctic(arguments.arctic))
         return
     if arguments.replay:
         for path in arguments.replay:
@@ -71,6 +77,8 @@ def main() -> None:
         build(path, arguments.tokens)
         measured = [sys.executable, __file__, "--load", str(path)]
         subprocess.run(measured, check=True)
+        if importlib.util.find_spec("arctic_inference") is not None:
+            subprocess.run([sys.executable, __file__, "--arctic", str(path)], check=True)
     if arguments.degenerate:
         degenerate(arguments.tokens)
 
@@ -157,6 +165,36 @@ def loaded(path: Path) -> dict[str, Any]:
         figures[name] = queried(store, texts)
     figures["rss_mb"]["queried"] = resident()
     return figures
+
+
+def arctic(path: Path) -> dict[str, Any]:
+    """Put the documents of a store into Arctic's suffix cache (depth 24, vLLM's default), and measure its queries."""
+    from arctic_inference.suffix_decoding import SuffixDecodingCache
+
+    (segment,) = MemoryStore.load(path)._live("packages")
+    before, cache, start = resident(), SuffixDecodingCache(max_tree_depth=24), 0
+    started = time.perf_counter()
+    for number, length in enumerate(segment.lengths.tolist(), 1):
+        end = segment.document_end(start)
+        cache.start_request(number, [0])
+        cache.add_active_response(number, np.array(segment.tokens[end - length : end], np.int32))
+        cache.stop_request(number)
+        start = end + 1
+    built, count = time.perf_counter() - started, int(segment.lengths.sum())
+    held = resident() - before
+    cache.start_request(0, [0])
+    spans: list[int] = []
+    for text in changed(segment.tokens):
+        for stop in range(64, len(text), STRIDE):
+            suffix = text[stop - 24 : stop].tolist()
+            started_ns = time.perf_counter_ns()
+            cache.speculate(0, suffix, max_spec_tokens=DRAFT)
+            spans.append(time.perf_counter_ns() - started_ns)
+        if len(spans) >= QUERIES:
+            break
+    p50, p99 = (round(float(value) / 1_000, 2) for value in np.percentile(spans, [50, 99]))
+    figures = {"system": "arctic suffix cache", "tokens": count, "index_s": round(built, 2)}
+    return figures | {"bytes_per_token": round(1e6 * held / count, 1), "speculate_us_p50": p50, "speculate_us_p99": p99}
 
 
 def changed(tokens: Ids) -> Iterator[Ids]:
