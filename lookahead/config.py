@@ -34,7 +34,8 @@ class LookupConfig:
             cost of 0.3 %, no difference at 10 %.
         fixed_width: Tokens that every forward pass after the prefill reads, drafts padded up to it; 0 lets each step
             read what it drafts. In bf16 and fp16 a forward rounds differently at different widths, so the text may
-            depend on the drafts where two logits nearly tie; at one width it does not.
+            depend on the drafts where two logits nearly tie. At one width it depends on them less, and not at all where
+            the kernels round a token alike wherever it stands in a block.
 
     Raises:
         TypeError: An option has the wrong type.
