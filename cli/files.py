@@ -12,6 +12,7 @@ from typing import NamedTuple
 from lookahead.cli.errors import CommandError, os_reason
 from lookahead.cli.interrupts import interrupts_deferred
 from lookahead.cli.lines import common_ending
+from lookahead.durable import sync_folder
 
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 16 * 2**20  # bytes; more tokens than any model's context holds
@@ -173,7 +174,7 @@ def _replace(model: Path, target: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _copy_metadata(model: Path, target: str) -> None:
@@ -184,13 +185,3 @@ def _copy_metadata(model: Path, target: str) -> None:
         with contextlib.suppress(PermissionError):
             os.chown(target, status.st_uid, status.st_gid)
         os.chmod(target, stat.S_IMODE(status.st_mode))  # a change of owner clears the set-user-id bit
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the platform can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

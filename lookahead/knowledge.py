@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lookahead.durable import sync_folder
 from lookahead.pacing import Pacing
 
 _BETWEEN = "/"
@@ -47,10 +48,13 @@ class Knowledge:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(buffer.getvalue())
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
             raise
+        sync_folder(target.parent)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take over what :meth:`save` wrote, instead of what is known under the same circumstances.

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.durable import sync_folder
 from lookahead.memory_documents import Settings
 from lookahead.retention import Namespaces
 from lookahead.segment import Documents, Segment
@@ -77,7 +78,7 @@ def write(path: Path, namespaces: Namespaces, settings: Settings, known: Contain
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return identity
 
 
@@ -254,13 +255,3 @@ def _copy_mode(path: Path, temporary: Path) -> None:
     """Give a new file the mode of the old one, where there is one."""
     with contextlib.suppress(FileNotFoundError):
         temporary.chmod(path.stat().st_mode & 0o777)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the platform can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
