@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from lookahead.cli.elisions import find_elision
 from lookahead.cli.errors import CommandError
 from lookahead.cli.lines import to_lf
-
-_OPENING = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
-_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_REASONING_END = re.compile(r"</(think|thinking|thought|reasoning)>", re.IGNORECASE)
+from lookahead.cli.reasoning import OPENING, strip_reasoning
 
 _RETRY = "name the change more exactly or use a larger model (--model)"
 
@@ -51,25 +48,6 @@ def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
     return text
 
 
-def strip_reasoning(answer: str) -> str:
-    r"""Drop the reasoning in front of an answer; nothing is left if the reasoning never ends.
-
-    A template may open the reasoning in the prompt already, so that the answer holds the closing tag only. Such a tag
-    counts only before the first code fence: later it belongs to the file.
-
-    Example:
-        >>> strip_reasoning("<think>\nWhich name?\n</think>\nDone.")
-        '\nDone.'
-    """
-    opening = _REASONING.match(answer)
-    end = _REASONING_END.search(answer)
-    if opening and end is None:
-        return ""
-    if end is None or (opening is None and _has_fence(answer[: end.start()])):
-        return answer
-    return answer[end.end() :]
-
-
 def fenced_blocks(text: str) -> list[Block]:
     r"""Return the fenced blocks of a Markdown text (CommonMark 0.31, section 4.5).
 
@@ -88,7 +66,7 @@ def fenced_blocks(text: str) -> list[Block]:
             fence = ""
         elif fence:
             body.append(line + "\n")
-        elif opening := _OPENING.match(line):
+        elif opening := OPENING.match(line):
             fence, body = opening["fence"], []
     if fence:
         blocks.append(Block("".join(body)[:-1], False))
@@ -98,10 +76,6 @@ def fenced_blocks(text: str) -> list[Block]:
 def _closes(line: str, fence: str) -> bool:
     mark = re.escape(fence[0])
     return re.fullmatch(rf" {{0,3}}{mark}{{{len(fence)},}}[ \t]*", line) is not None
-
-
-def _has_fence(text: str) -> bool:
-    return any(_OPENING.match(line) for line in text.split("\n"))
 
 
 def _only_block(answer: str) -> str:

@@ -76,13 +76,13 @@ class Console:
 
     def say(self, text: str) -> None:
         """Write one line to stderr."""
-        self.environment.stderr.write(_printable(text) + "\n")
+        self.environment.stderr.write(printable(text) + "\n")
         self.environment.stderr.flush()
 
     def error(self, text: str) -> None:
         """Write one line about a failure to stderr."""
         mark = f"{_RED}error:{_RESET}" if self.colors(self.environment.stderr_is_terminal) else "error:"
-        self.environment.stderr.write(f"{mark} {_printable(text)}\n")
+        self.environment.stderr.write(f"{mark} {printable(text)}\n")
         self.environment.stderr.flush()
 
     def trace(self, error: BaseException) -> None:
@@ -90,14 +90,30 @@ class Console:
         if self.environment.variables.get("SPECDEC_LOOKUP_DEBUG") == "1":
             self.environment.stderr.write("".join(traceback.format_exception(error)))
 
-    def ask(self, question: str) -> bool:
-        """Put a yes-or-no question on the terminal; anything but yes is no."""
-        self.environment.stderr.write(f"{_printable(question)} [y/N] ")
-        self.environment.stderr.flush()
-        answer = self.environment.stdin.readline()
-        if not answer.endswith(b"\n"):
-            self.environment.stderr.write("\n")
-        return answer.strip().lower() in (b"y", b"yes")
+    def choose(self, question: str, choices: Mapping[str, str], default: str, at_end: str) -> str:
+        """Put a question on the terminal until the answer is one of the choices, and return that one's name.
+
+        Args:
+            question: What is asked.
+            choices: Meanings by name; a name may be shortened to its first letter, ``?`` shows them all.
+            default: Taken for an empty line.
+            at_end: Taken when nothing more can be read.
+        """
+        letters = ",".join([*(name[0] for name in choices), "?"])
+        while True:
+            self.environment.stderr.write(f"{printable(question)} [{letters}] ")
+            self.environment.stderr.flush()
+            line = self.environment.stdin.readline()
+            if not line.endswith(b"\n"):
+                self.environment.stderr.write("\n")
+            reply = line.decode("utf-8", "replace").strip().lower()
+            for name in choices:
+                if reply in (name, name[0]):
+                    return name
+            if not reply:
+                return default if line else at_end
+            for name, meaning in choices.items():
+                self.say(f"  {name[0]}: {meaning}")
 
     def colors(self, terminal: bool) -> bool:
         """Whether to write escape codes to a stream that is, or is not, a terminal."""
@@ -117,6 +133,11 @@ def _paint(line: str, colour: str = "") -> str:
     return f"{colour}{body}{_RESET}{line[len(body) :]}" if colour else line
 
 
-def _printable(text: str) -> str:
-    """Show control characters (of a file name, say) instead of sending them to the terminal."""
+def printable(text: str) -> str:
+    r"""Show control characters (of a file name, say) instead of sending them to the terminal.
+
+    Example:
+        >>> printable("a\x1b[31m")
+        'a\\x1b[31m'
+    """
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

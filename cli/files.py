@@ -77,7 +77,9 @@ def read_source(path: str) -> SourceFile:
     try:
         status = real_path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise CommandError("is a folder: name the files to edit")
+            raise CommandError(
+                "is a folder in which no text file is to be edited: look at --include and at .gitignore, or name files"
+            )
         if not stat.S_ISREG(status.st_mode):
             raise CommandError("is not a regular file: only text files can be edited")
         if status.st_size > _LARGEST:
@@ -124,6 +126,22 @@ def write_source(source: SourceFile, data: bytes, *, backup: bool = False) -> No
                 _replace(source.real_path, source.real_path, data)
     except OSError as error:
         raise CommandError(f"can't be written: {os_reason(error)}; nothing was changed") from None
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file of our own, whole or not at all, over an earlier one of that name.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    path = Path(os.path.realpath(path))
+    with interrupts_deferred():
+        if path.exists() and not path.is_file():  # a device or a pipe
+            path.write_bytes(data)
+            return
+        if not path.exists():
+            path.touch()
+        _replace(path, path, data)
 
 
 def _refuse_if_changed(source: SourceFile) -> None:

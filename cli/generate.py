@@ -12,6 +12,8 @@ from lookahead.cli.learned import Learned
 from lookahead.cli.options import add_color_option, add_generation_options, add_model_options
 from lookahead.cli.prompts import encode, render
 from lookahead.cli.status import summary
+from lookahead.cli.trace import Trace
+from lookahead.cli.trace_file import add_trace_option, tracing
 
 _STDIN = "-"
 _DEFAULT_LENGTH = 512
@@ -24,6 +26,7 @@ examples:
   specdec-lookup generate --file minutes.txt --stats --max-new-tokens 300
   git diff | specdec-lookup generate - --model Qwen/Qwen2.5-7B-Instruct
   specdec-lookup generate --raw "def fibonacci(n):"
+  specdec-lookup generate "List ten colours." --temperature 0.8 --seed 1 --trace colours.trace
 exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 
 
@@ -38,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--stats", action="store_true", help="show the statistics on stderr afterwards")
     output.add_argument("--json", action="store_true", help="one JSON object with text and statistics on stdout")
+    add_trace_option(output)
     add_color_option(output)
     add_generation_options(parser, f"{_DEFAULT_LENGTH}, or what the context leaves")
     add_model_options(parser)
@@ -47,7 +51,12 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     """Complete one prompt."""
     console = Console(environment, args.color)
     prompt = _prompt(args, environment)
-    generator = load_generator(args, console)
+    with tracing(args, console) as trace:
+        return _complete(args, prompt, console, trace)
+
+
+def _complete(args: argparse.Namespace, prompt: str, console: Console, trace: Trace | None) -> ExitStatus:
+    generator = load_generator(args, console, trace)
     ids = _prompt_ids(generator.tokenizer, prompt, raw=args.raw)
     try:
         limit = room_for_answer(generator.context_length, len(ids), 1, args.max_new_tokens or _DEFAULT_LENGTH)
@@ -59,13 +68,15 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     return ExitStatus.OK
 
 
-def load_generator(args: argparse.Namespace, console: Console) -> Generator:
+def load_generator(args: argparse.Namespace, console: Console, trace: Trace | None = None) -> Generator:
     """Return the model that the command line asks for."""
     from lookahead.cli.models import ModelOptions, load
 
     model, tokenizer = load(ModelOptions.from_args(args), console)
     learned = Learned(model.name_or_path, console.environment.variables)
-    return Generator(model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup, learned=learned)
+    return Generator(
+        model, tokenizer, Sampling.from_args(args), lookup=not args.no_lookup, learned=learned, trace=trace
+    )
 
 
 def _write(generator: Generator, ids: list[int], limit: int, args: argparse.Namespace, console: Console) -> None:

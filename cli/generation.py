@@ -2,10 +2,14 @@
 
 from argparse import Namespace
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookahead.cli.errors import CommandError
 from lookahead.cli.learned import Learned
+from lookahead.cli.reasoning import answer_start
+
+if TYPE_CHECKING:
+    from lookahead.cli.trace import Recording, Trace
 
 STATISTICS = (
     "prompt_tokens",
@@ -51,11 +55,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote, whether it was stopped at the token limit, and the statistics."""
+    """What a model wrote, whether it was stopped at the token limit, and the statistics.
+
+    ``answer`` is the text without reasoning that ends with a control token.
+    """
 
     text: str
     cut: bool
     stats: dict[str, int | float]
+    answer: str = ""
 
 
 class Generator:
@@ -67,14 +75,29 @@ class Generator:
         sampling: How tokens are chosen.
         lookup: False decodes plainly.
         learned: Where knowledge of the model is kept between runs; None for nowhere.
+        trace: Records every step; None for no record.
+        share: Keep the cache for prompts that begin alike.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, sampling: Sampling, *, lookup: bool = True, learned: Learned | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        sampling: Sampling,
+        *,
+        lookup: bool = True,
+        learned: Learned | None = None,
+        trace: "Trace | None" = None,
+        share: bool = False,
     ) -> None:
+        from lookahead.cli.shared_prefix import SharedPrefix
         from lookahead.plugins import hf
 
         hf.enable(model, tokenizer)
+        self._trace = trace
+        if trace is not None:
+            trace.describe(_facts(model))
+        self._prefix = SharedPrefix(model) if share else None
         self._learned = learned
         if learned is not None:
             learned.recall(model)
@@ -95,33 +118,81 @@ class Generator:
 
         return hf.stats(self.model)
 
-    def complete(self, ids: list[int], max_new_tokens: int, streamer: Any = None, **arguments: Any) -> Completion:
+    def complete(
+        self, ids: list[int], max_new_tokens: int, streamer: Any = None, name: str = "", **arguments: Any
+    ) -> Completion:
         """Continue the token ids until the model ends its answer or the limit is reached."""
+        arguments = {**self._sampling.arguments(), **arguments, "max_new_tokens": max_new_tokens}
+        if not self._lookup:
+            arguments["lookup"] = False
+        recording = self._begin(name, ids, arguments)
+        try:
+            new = self._generate(ids, _Both.of(recording, streamer), arguments)
+        except BaseException:
+            if recording is not None:
+                recording.close(self.stats())
+            raise
+        cut = self._was_cut(new)
+        if recording is not None:
+            recording.close(self.stats(), "length" if cut else "stop")
+        if self._learned is not None:
+            self._learned.keep(self.model)
+        answer = self._decode(new[answer_start(self.tokenizer, new) :])
+        return Completion(self._decode(new), cut, select(self.stats()), answer)
+
+    def _begin(self, name: str, ids: list[int], arguments: dict[str, Any]) -> "Recording | None":
+        if self._trace is None:
+            return None
+        lookup = arguments.get("lookup")
+        prediction = lookup.get("prediction", ()) if isinstance(lookup, dict) else ()
+        return self._trace.begin(name, self.tokenizer, ids, prediction)
+
+    def _generate(self, ids: list[int], streamer: Any, arguments: dict[str, Any]) -> list[int]:
+        """Return the new tokens."""
         import torch
 
         if self._sampling.seed is not None:
             torch.manual_seed(self._sampling.seed)
         prompt = torch.tensor([ids], device=self.model.device)
-        arguments = {**self._sampling.arguments(), **arguments}
-        if not self._lookup:
-            arguments["lookup"] = False
+        shared = self._prefix.arguments(ids) if self._prefix is not None else {}
         output = self.model.generate(
-            input_ids=prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=max_new_tokens,
-            streamer=streamer,
-            **arguments,
+            input_ids=prompt, attention_mask=torch.ones_like(prompt), streamer=streamer, **shared, **arguments
         )
-        if self._learned is not None:
-            self._learned.keep(self.model)
-        new = output[0, len(ids) :].tolist()
-        text = self.tokenizer.decode(new, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return Completion(text, self._was_cut(new), select(self.stats()))
+        tokens = output[0].tolist()
+        if self._prefix is not None:
+            self._prefix.keep(tokens)
+        return tokens[len(ids) :]
+
+    def _decode(self, tokens: list[int]) -> str:
+        return self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def _was_cut(self, new: list[int]) -> bool:
         ends = self.model.generation_config.eos_token_id
         ends = [ends] if isinstance(ends, int) else list(ends or ())
         return not new or new[-1] not in ends
+
+
+class _Both:
+    """Two streamers as one."""
+
+    def __init__(self, *streamers: Any) -> None:
+        self._streamers = streamers
+
+    @classmethod
+    def of(cls, *streamers: Any) -> Any:
+        """Return the only streamer that there is, both as one, or None."""
+        given = [streamer for streamer in streamers if streamer is not None]
+        return cls(*given) if len(given) > 1 else next(iter(given), None)
+
+    def put(self, value: Any) -> None:
+        """Take the prompt or new tokens."""
+        for streamer in self._streamers:
+            streamer.put(value)
+
+    def end(self) -> None:
+        """Take the end of the generation."""
+        for streamer in self._streamers:
+            streamer.end()
 
 
 def room_for_answer(context_length: int | None, prompt_tokens: int, needed: int, wanted: int) -> int:
@@ -154,3 +225,20 @@ def room_for_answer(context_length: int | None, prompt_tokens: int, needed: int,
 def select(stats: Any) -> dict[str, int | float]:
     """Return the statistics that are reported, in the order they are reported in."""
     return {name: getattr(stats, name) for name in STATISTICS}
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """Return what a trace says about the machine and the model."""
+    from lookahead.cli.machine import machine
+
+    text = model.config.get_text_config()
+    return {
+        "machine": machine(),
+        "model": {
+            "name": model.name_or_path,
+            "class": type(model).__name__,
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "device": str(model.device),
+            "attention": getattr(text, "_attn_implementation", None),
+        },
+    }

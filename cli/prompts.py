@@ -1,16 +1,28 @@
-"""The prompt that asks a model for an edited file."""
+"""The prompt that asks a model for an edited file, whole or as blocks of changes."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from lookahead.cli.blocks import marks_for
 from lookahead.cli.errors import CommandError
 
 _SYSTEM = (
     "You edit files. Reply with the complete edited file in one fenced code block. "
     "Copy every line that need not change exactly as it is."
 )
+_SYSTEM_BLOCKS = """\
+You edit files. Reply only with the changes, each as a block of this form:
+
+{search}
+the lines to replace, exactly and wholly as they stand in the file
+{divide}
+the lines that stand there afterwards
+{replace}
+
+The lines to replace must stand in the file only once: take in as many lines around the change as that needs."""
 _LANGUAGES = {
     ".c": "c", ".cpp": "cpp", ".cs": "csharp", ".css": "css", ".go": "go", ".h": "c", ".html": "html", ".java": "java",
     ".js": "javascript", ".json": "json", ".jsx": "jsx", ".kt": "kotlin", ".lua": "lua", ".md": "markdown",
@@ -19,7 +31,8 @@ _LANGUAGES = {
     ".yml": "yaml",
 }  # fmt: skip
 # What a chat template contains when the model thinks before it answers.
-_THINKING = ("<think>", "</think>", "enable_thinking", "<|channel|>", "<|channel>")
+_THINKING = ("<think>", "</think>", "enable_thinking", "<|channel|>", "<|channel>", "[THINK]")
+_THINK = re.compile(r"<think(?:ing)?>\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +43,66 @@ class Prompt:
     opening: str = ""
 
 
-def edit_prompt(tokenizer: Any, path: str, text: str, instruction: str) -> Prompt:
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A file that the model shall read and not edit: its name and text, with ``\\n`` newlines."""
+
+    name: str
+    text: str
+
+
+def edit_prompt(
+    tokenizer: Any, path: str, text: str, instruction: str, *, context: Sequence[Reference] = (), blocks: bool = False
+) -> Prompt:
     """Return the prompt for one file: instruction and file, in the model's chat template.
 
     The file stands in a fence longer than any in it, exactly as the answer must have it, so that the answer is mostly
     a copy. Unless the model thinks first, the opening fence of the answer is given too; its newline is not, because
-    tokenizers join it with what follows.
+    tokenizers join it with what follows. Files for reference come first, so that prompts for several files begin
+    alike.
 
     Args:
         tokenizer: With or without a chat template.
         path: The file's name; its suffix names the language of the fence.
         text: The file, with ``\\n`` newlines.
         instruction: What to change.
+        context: Files to read only.
+        blocks: Ask for blocks of changes instead of the whole file.
 
     Raises:
-        CommandError: The file or the instruction contains one of the tokenizer's control tokens.
+        CommandError: A text contains one of the tokenizer's control tokens.
     """
     _refuse_control_tokens(tokenizer, "the file", text)
     _refuse_control_tokens(tokenizer, "the instruction", instruction)
+    for reference in context:
+        _refuse_control_tokens(tokenizer, f"the file for reference {reference.name}", reference.text)
+    opening, block = _fenced(path, text)
+    # Hardly a word besides: small models repeat whatever else stands here instead of ending their answer.
+    request = f"{_references(path, context)}{block}\n\n{instruction.strip()}"
+    system = _SYSTEM_BLOCKS.format(**marks_for(text)._asdict()) if blocks else _SYSTEM
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": request}]
+    rendered, is_chat = render(tokenizer, messages)
+    if blocks:
+        opening = ""
+    if thinks(tokenizer):
+        begun = _THINK.search(rendered)  # then the answer holds the end of the reasoning only
+        return Prompt(encode(tokenizer, rendered, special_tokens=not is_chat), begun[0] if begun else "")
+    return Prompt(encode(tokenizer, rendered + opening, special_tokens=not is_chat), opening)
+
+
+def _fenced(path: str, text: str) -> tuple[str, str]:
+    """Return the opening fence for a file, and the file in its fences."""
     fence = fence_for(text)
     opening = fence + _LANGUAGES.get(PurePath(path).suffix.lower(), "")
     newline = "" if text.endswith("\n") else "\n"
-    # Hardly a word besides: small models repeat whatever else stands here instead of ending their answer.
-    request = f"{opening}\n{text}{newline}{fence}\n\n{instruction.strip()}"
-    messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": request}]
-    rendered, is_chat = render(tokenizer, messages)
-    if thinks(tokenizer):
-        opening = ""
-    return Prompt(encode(tokenizer, rendered + opening, special_tokens=not is_chat), opening)
+    return opening, f"{opening}\n{text}{newline}{fence}"
+
+
+def _references(path: str, context: Sequence[Reference]) -> str:
+    if not context:
+        return ""
+    files = "".join(f"{reference.name}:\n{_fenced(reference.name, reference.text)[1]}\n\n" for reference in context)
+    return f"Files for reference only:\n\n{files}The file to edit, {PurePath(path).name}:\n"
 
 
 def fence_for(text: str) -> str:

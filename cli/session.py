@@ -4,12 +4,15 @@ import argparse
 from enum import Enum, auto
 
 from lookahead.cli.answers import extract_file
+from lookahead.cli.blocks import apply_blocks
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.editor import Answer, Editor, load_editor
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.files import SourceFile, read_source, source_from_bytes, write_source
 from lookahead.cli.lines import restore_lines, to_lf, unified_diff
-from lookahead.cli.report import Result, Status, exit_status
+from lookahead.cli.repository import uncommitted, warning
+from lookahead.cli.result import Result, Status, exit_status
+from lookahead.cli.trace import Trace
 
 _STDIN = "-"
 
@@ -24,15 +27,24 @@ class WriteBack(Enum):
     PASS_ON = auto()  # from stdin to stdout
 
     @classmethod
-    def decide(cls, args: argparse.Namespace, environment: Environment, path: str) -> "WriteBack":
+    def decide(cls, args: argparse.Namespace, environment: Environment, result: Result) -> "WriteBack":
         """Decide once from the options; without one, ask where someone can answer."""
         if args.check:
             return cls.CHECK
-        if path == _STDIN:
+        if result.is_stdin:
             return cls.SHOW if args.diff or args.json else cls.PASS_ON
         if args.write:
             return cls.WRITE
         return cls.ASK if environment.can_ask and not (args.diff or args.json) else cls.SHOW
+
+
+_QUESTION = "Write it?"
+_CHOICES = {
+    "yes": "write this file",
+    "no": "leave this file as it is",
+    "all": "write this file and all that follow, without asking",
+    "quit": "leave this file and all that follow as they are",
+}
 
 
 class Session:
@@ -41,32 +53,51 @@ class Session:
     Args:
         args: The command line.
         environment: Streams and variables.
+        trace: Where the generations are recorded, if they are.
     """
 
-    def __init__(self, args: argparse.Namespace, environment: Environment) -> None:
+    def __init__(self, args: argparse.Namespace, environment: Environment, trace: Trace | None = None) -> None:
         self._args = args
         self._environment = environment
         self._console = Console(environment, args.color)
+        self._trace = trace
         self._editor: Editor | None = None
+        self._write_all = False
+        self._quit = False
 
     def run(self, paths: list[str], instruction: str) -> ExitStatus:
         """Edit the files one after the other; one that fails does not stop the others."""
-        results = [_read(path, self._environment) for path in paths]
+        results = [_read(path, self._environment, self._args.stdin_filename) for path in paths]
+        self._warn(results)
         self._load_editor(results)
         for result in results:
-            write_back = WriteBack.decide(self._args, self._environment, result.path)
+            if self._quit:
+                self._console.say(f"{result.path} left as it is")
+                continue
+            write_back = self._write_back(result)
             self._edit(result, instruction)
             self._show(result, write_back)
             self._deliver(result, write_back)
             self._report(result, write_back)
         return exit_status(results, check=self._args.check)
 
+    def _write_back(self, result: Result) -> WriteBack:
+        decided = WriteBack.decide(self._args, self._environment, result)
+        return WriteBack.WRITE if self._write_all and decided is WriteBack.ASK else decided
+
+    def _warn(self, results: list[Result]) -> None:
+        """Warn of uncommitted changes in files that may be written."""
+        may_write = (WriteBack.ASK, WriteBack.WRITE)
+        paths = [result.path for result in results if result.source and self._write_back(result) in may_write]
+        if not self._args.backup and (changed := uncommitted(paths)):
+            self._console.say(warning(changed))
+
     def _load_editor(self, results: list[Result]) -> None:
         """Load the model if any file needs it; without a model they all fail, which is said once."""
         if all(result.source is None for result in results):
             return
         try:
-            self._editor = load_editor(self._args, self._console)
+            self._editor = load_editor(self._args, self._console, self._trace)
         except CommandError as error:
             self._fail_all(results, error)
 
@@ -117,7 +148,9 @@ class Session:
         if write_back is not WriteBack.ASK:
             return write_back is WriteBack.WRITE
         self._console.say(result.as_text())
-        return self._console.ask("Write it?")
+        choice = self._console.choose(_QUESTION, _CHOICES, default="no", at_end="quit")
+        self._write_all, self._quit = choice == "all", choice == "quit"
+        return choice in ("yes", "all")
 
     def _write(self, result: Result, source: SourceFile) -> None:
         try:
@@ -141,17 +174,26 @@ class Session:
 
 def _take(answer: Answer, result: Result, source: SourceFile, text: str) -> None:
     """Get the edited file from an answer."""
-    edited = extract_file(answer.text, text, cut=answer.cut)
+    if answer.blocks:
+        edited = apply_blocks(answer.text, _as_seen(answer, text), cut=answer.cut)
+    else:
+        edited = extract_file(answer.text, text, cut=answer.cut)
     result.content = source.encode(restore_lines(source.text, edited, answer.seen))
     result.diff = unified_diff(source.data.decode(), result.content.decode(), result.path)
     result.status = Status.UNCHANGED if result.content == source.data else Status.CHANGED
 
 
-def _read(path: str, environment: Environment) -> Result:
-    result = Result(path)
+def _as_seen(answer: Answer, text: str) -> str:
+    """Return the text whose lines an answer names: as the model saw them, unless a line break was among the changes."""
+    return answer.seen if answer.seen.count("\n") == text.count("\n") else text
+
+
+def _read(path: str, environment: Environment, stdin_filename: str | None) -> Result:
+    is_stdin = path == _STDIN
+    result = Result(stdin_filename or path if is_stdin else path, is_stdin=is_stdin)
     try:
-        is_stdin = path == _STDIN
-        result.source = source_from_bytes(path, environment.stdin.read()) if is_stdin else read_source(path)
+        data = environment.stdin.read() if is_stdin else b""
+        result.source = source_from_bytes(result.path, data) if is_stdin else read_source(path)
     except CommandError as error:
         result.fail(str(error))
     return result

@@ -19,7 +19,7 @@ EDIT = ("edit", "-i", "Rename beta to gamma")
 def editor(monkeypatch):
     """A perfect model for the instruction; tests may put another one inside."""
     recorder = Recorder(replacing("beta", "gamma"))
-    monkeypatch.setattr(session, "load_editor", lambda args, console: recorder)
+    monkeypatch.setattr(session, "load_editor", lambda args, console, trace: recorder)
     return recorder
 
 
@@ -43,17 +43,17 @@ def test_write_writes_without_asking(file, flag):
     done = run(*EDIT, flag, file, terminal=True)
     assert (done.status, file.read_text()) == (0, NEW)
     assert "written (+1 -1)" in done.stderr
-    assert "[y/N]" not in done.stderr
+    assert "Write it?" not in done.stderr
 
 
 @pytest.mark.parametrize("reply", [b"y\n", b"Y\n", b"yes\n", b" yes \n"])
 def test_a_yes_on_a_terminal_writes(file, reply):
     done = run(*EDIT, file, stdin=reply, terminal=True)
     assert (done.status, file.read_text()) == (0, NEW)
-    assert done.stderr.endswith(f"Write it? [y/N] {file} written\n")
+    assert done.stderr.endswith(f"Write it? [y,n,a,q,?] {file} written\n")
 
 
-@pytest.mark.parametrize("reply", [b"", b"\n", b"n\n", b"yo\n", b"maybe\n"])
+@pytest.mark.parametrize("reply", [b"", b"\n", b"n\n", b"no\n", b"q\n", b"yo\n", b"maybe\nnever\n"])
 def test_anything_else_on_a_terminal_does_not(file, reply):
     done = run(*EDIT, file, stdin=reply, terminal=True)
     assert (done.status, file.read_text()) == (0, OLD)
@@ -75,7 +75,7 @@ def test_the_diff_is_shown_before_the_question(file):
 @pytest.mark.parametrize("flags", [["--diff"], ["--check"], ["--check", "--diff"], ["--json"], ["--json", "--check"]])
 def test_no_other_mode_asks_or_writes(file, flags):
     done = run(*EDIT, *flags, file, stdin=b"y\n", terminal=True)
-    assert "[y/N]" not in done.stderr
+    assert "Write it?" not in done.stderr
     assert file.read_text() == OLD
 
 

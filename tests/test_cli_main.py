@@ -2,36 +2,18 @@
 
 import json
 import os
-import pty
-import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from cli_fakes import run
+from cli_terminal import command, variables
 
 import lookahead
 from lookahead.cli import edit, generate
 from lookahead.cli.errors import CommandError
-
-TESTS = Path(__file__).parent
-SCRIPTED = """
-import time
-from cli_fakes import replacing
-from lookahead.cli import main, session
-
-def editor(path, text, instruction):
-    if instruction == "be slow":
-        print("working", flush=True)
-        time.sleep(60)
-    return replacing("beta", "[i]gamma[/i]")(path, text, instruction)
-
-session.load_editor = lambda args, console: editor
-main.entry_point()
-"""
 
 
 @pytest.fixture
@@ -39,15 +21,6 @@ def file(tmp_path):
     path = tmp_path / "a.py"
     path.write_text("beta\n")
     return path
-
-
-def command(*argv: object) -> list[str]:
-    """A real process of the command, whose model is played by a script."""
-    return [sys.executable, "-c", SCRIPTED, *map(str, argv)]
-
-
-def variables(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(TESTS), **more}
 
 
 def test_version():
@@ -178,56 +151,6 @@ def test_ctrl_c_ends_with_130_one_word_and_nothing_written(file):
     _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (130, b"interrupted\n")
     assert [path.name for path in file.parent.iterdir()] == ["a.py"]
-    assert file.read_text() == "beta\n"
-
-
-class Terminal:
-    """The command in a terminal of its own."""
-
-    def __init__(self, *argv: object) -> None:
-        self._fd, slave = pty.openpty()
-        self._process = subprocess.Popen(
-            command(*argv), env=variables(TERM="xterm"), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-        )
-        os.close(slave)
-        self.screen = ""
-
-    def read_until(self, text: str) -> str:
-        """Collect what appears until the text does, or the command ends."""
-        deadline = time.monotonic() + 30
-        while text not in self.screen and time.monotonic() < deadline:
-            try:
-                self.screen += os.read(self._fd, 65536).decode()
-            except OSError:  # the command has closed the terminal
-                break
-        return self.screen
-
-    def type(self, keys: str) -> None:
-        os.write(self._fd, keys.encode())
-
-    def end(self) -> int:
-        self.read_until("\0")
-        os.close(self._fd)
-        return self._process.wait(timeout=30)
-
-
-@pytest.mark.parametrize(("keys", "content"), [("y\r", "[i]gamma[/i]\n"), ("n\r", "beta\n"), ("\r", "beta\n")])
-def test_a_terminal_shows_a_coloured_diff_and_asks(file, keys, content):
-    terminal = Terminal("edit", "-i", "x", file)
-    terminal.read_until("[y/N] ")
-    assert "\x1b[31m-beta\x1b[0m\r\n\x1b[32m+[i]gamma[/i]\x1b[0m\r\n" in terminal.screen
-    assert re.search(r"Write it\? \[y/N\] $", terminal.screen)
-    assert file.read_text() == "beta\n"
-    terminal.type(keys)
-    assert terminal.end() == 0
-    assert file.read_text() == content
-
-
-def test_ctrl_c_at_the_question_writes_nothing(file):
-    terminal = Terminal("edit", "-i", "x", file)
-    terminal.read_until("[y/N] ")
-    terminal._process.send_signal(signal.SIGINT)
-    assert terminal.end() == 130
     assert file.read_text() == "beta\n"
 
 

@@ -5,7 +5,8 @@ import pytest
 from lookahead.cli.answers import fenced_blocks
 from lookahead.cli.errors import CommandError
 from lookahead.cli.generation import Sampling, room_for_answer
-from lookahead.cli.prompts import as_seen, edit_prompt, fence_for, render
+from lookahead.cli.prompts import Reference, as_seen, edit_prompt, fence_for, render
+from lookahead.cli.shared_prefix import shared_length
 
 CHATML = (
     "{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}\n{% endfor %}"
@@ -60,10 +61,53 @@ def test_the_answer_begins_with_the_files_own_fence():
     assert CharacterTokenizer().decode(prompt.ids).endswith("<|assistant|>\n````python")
 
 
-@pytest.mark.parametrize("template", ["{{ '<think>' }}", "{% if enable_thinking %}{% endif %}", "{{ '<|channel|>' }}"])
-def test_a_model_that_thinks_first_may_do_so(template):
+@pytest.mark.parametrize(
+    ("template", "opening"),
+    [
+        ("{{ '<think>\\n' }}", "<think>\n"),
+        ("{{ '<think></think>' }}", ""),
+        ("{% if enable_thinking %}{% endif %}", ""),
+        ("{{ '<|channel|>' }}", ""),
+        ("{# [THINK] #}", ""),
+    ],
+)
+def test_a_model_that_thinks_first_may_do_so(template, opening):
     prompt = edit_prompt(CharacterTokenizer(CHATML + template), "a.py", "x\n", "Do it.")
+    assert prompt.opening == opening
+    assert not CharacterTokenizer().decode(prompt.ids).endswith("```python")
+
+
+REFERENCES = [Reference("lib/b.py", "y = 2\n"), Reference("c.md", "```\nz\n```\n")]
+
+
+def test_files_for_reference_come_first_and_whole():
+    prompt = edit_prompt(CharacterTokenizer(), "src/a.py", "x = 1\n", "Do it.", context=REFERENCES)
+    text = CharacterTokenizer().decode(prompt.ids)
+    assert [block.text for block in fenced_blocks(text)][:3] == ["y = 2\n", "```\nz\n```\n", "x = 1\n"]
+    assert text.index("lib/b.py:") < text.index("c.md:") < text.index("The file to edit, a.py:")
+    assert text.endswith("\n\nDo it.\n<|assistant|>\n```python")
+
+
+def test_prompts_for_several_files_begin_alike():
+    one, two = (
+        text_with_references(name, text) for name, text in (("a.py", "x = 1\n"), ("z.py", "quite another text\n"))
+    )
+    shared = shared_length(one, two)
+    assert CharacterTokenizer().decode(one[:shared]).endswith("The file to edit, ")
+
+
+def text_with_references(name, text):
+    return edit_prompt(CharacterTokenizer(), name, text, "Do it.", context=REFERENCES).ids
+
+
+def test_a_prompt_for_blocks_shows_marks_that_are_not_in_the_file():
+    text = "Title\n=======\n"
+    prompt = edit_prompt(CharacterTokenizer(), "a.md", text, "Do it.", blocks=True)
+    shown = CharacterTokenizer().decode(prompt.ids)
+    assert "\n========\n" in shown[: shown.index("Title")]
+    assert "\n=======\n" not in shown[: shown.index("Title")]
     assert prompt.opening == ""
+    assert shown.endswith("Do it.\n<|assistant|>\n")
 
 
 def test_the_instruction_is_in_the_prompt_and_the_path_is_not():

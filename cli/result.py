@@ -33,7 +33,8 @@ class Result:
     """A file on its way through the command.
 
     Attributes:
-        path: As given on the command line; ``-`` for stdin.
+        path: As given on the command line; of stdin the name that it is given, else ``-``.
+        is_stdin: Whether it came from stdin.
         source: The file as read, if it could be.
         status: What became of it.
         reason: Why it failed.
@@ -44,6 +45,7 @@ class Result:
     """
 
     path: str
+    is_stdin: bool = False
     source: SourceFile | None = None
     status: Status = Status.UNCHANGED
     reason: str | None = None

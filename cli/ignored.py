@@ -1,0 +1,75 @@
+"""What a folder's ``.gitignore`` files leave out."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+_OWN = {".git", ".hg", ".svn"}  # folders of version control, which no pattern need name
+
+
+def kept_files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, sorted, that no ``.gitignore`` of it or of its repository leaves out.
+
+    Links are not followed. As in git, the nearest file that says something about a path decides, and nothing comes
+    back from a folder that is left out.
+    """
+    yield from _walk(folder, _specs_above(folder))
+
+
+def matches(patterns: list[str], path: Path) -> bool:
+    """Whether a path is one that patterns in ``.gitignore`` syntax name.
+
+    Example:
+        >>> matches(["*.py", "docs/"], Path("src/a.py")), matches(["*.py"], Path("a.txt"))
+        (True, False)
+    """
+    return GitIgnoreSpec.from_lines(patterns).match_file(path.as_posix())
+
+
+_Specs = list[tuple[Path, GitIgnoreSpec]]
+
+
+def _walk(folder: Path, specs: _Specs) -> Iterator[Path]:
+    specs = specs + _specs_of(folder, folder / ".gitignore")
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_symlink() or entry.name in _OWN:
+            continue
+        if entry.is_dir():
+            if not _ignored(path, specs, "/"):
+                yield from _walk(path, specs)
+        elif entry.is_file() and not _ignored(path, specs):
+            yield path
+
+
+def _ignored(path: Path, specs: _Specs, mark: str = "") -> bool:
+    for base, spec in reversed(specs):
+        relative = os.path.relpath(path, base).replace(os.sep, "/")
+        included = spec.check_file(relative + mark).include
+        if included is not None:
+            return included
+    return False
+
+
+def _specs_above(folder: Path) -> _Specs:
+    """Return the patterns of the repository that holds the folder, down to the folder's parent."""
+    folder = folder.absolute()
+    top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    specs = _specs_of(top, top / ".git" / "info" / "exclude")
+    between = [parent for parent in reversed(folder.parents) if parent == top or top in parent.parents]
+    for parent in between:
+        specs += _specs_of(parent, parent / ".gitignore")
+    return specs
+
+
+def _specs_of(base: Path, file: Path) -> _Specs:
+    try:
+        return [(base, GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8", errors="replace").splitlines()))]
+    except OSError:
+        return []

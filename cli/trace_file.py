@@ -1,0 +1,63 @@
+"""The file of a trace: written whole at the end of a run, also when Ctrl-C ends it, and read again."""
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lookahead.cli.console import Console
+from lookahead.cli.errors import CommandError, os_reason
+from lookahead.cli.files import write_new
+from lookahead.cli.trace import VERSION, Trace
+
+_NOT_SETTINGS = {"command", "color", "trace", "json", "stats", "write", "diff", "check", "backup"}
+
+
+def add_trace_option(group: Any) -> None:
+    """Add the option that names the file."""
+    group.add_argument(
+        "--trace", metavar="FILE", help="record every step in FILE (JSON lines); `specdec-lookup report FILE` shows it"
+    )
+
+
+@contextlib.contextmanager
+def tracing(args: argparse.Namespace, console: Console) -> Iterator[Trace | None]:
+    """Yield the trace that the command line asks for, if it does, and write it when the block ends, however it ends."""
+    if args.trace is None:
+        yield None
+        return
+    path = Path(args.trace)
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise CommandError(f"--trace {path} can't be written: name a file in a folder that exists")
+    settings = {name: value for name, value in vars(args).items() if name not in _NOT_SETTINGS and value is not None}
+    trace = Trace(args.command, {name: value for name, value in settings.items() if value is not False})
+    try:
+        yield trace
+    finally:
+        try:
+            write_new(path, "".join(f"{line}\n" for line in trace.lines()).encode("utf-8", "surrogateescape"))
+            console.say(f"trace: {path}; `specdec-lookup report {path}` shows it")
+        except OSError as error:
+            console.error(f"--trace {path} can't be written: {os_reason(error)}")
+
+
+def read_trace(path: str) -> list[dict[str, Any]]:
+    """Return the objects of a trace.
+
+    Raises:
+        CommandError: The file can't be read, or is no trace of a version that is known.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines if line.strip()]
+    except OSError as error:
+        raise CommandError(f"{path} can't be read: {os_reason(error)}") from None
+    except (ValueError, RecursionError):
+        raise CommandError(f"{path} is no trace: make one with --trace of edit or generate") from None
+    if not entries or not all(isinstance(entry, dict) and "kind" in entry for entry in entries):
+        raise CommandError(f"{path} is no trace: make one with --trace of edit or generate")
+    if entries[0]["kind"] != "trace" or entries[0].get("version") != VERSION:
+        raise CommandError(f"{path} is a trace of another version: this command reads version {VERSION}, make it anew")
+    return entries

@@ -1,0 +1,93 @@
+"""Files, globs and folders on the command line, with what `.gitignore` leaves out left out."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookahead.cli.ignored import kept_files
+from lookahead.cli.selection import select_files
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the oracle")
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.py", "b.txt", "src/c.py", "src/d.js", "src/deep/e.py", "out/f.py", ".git/config"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x\n")
+    (tmp_path / "src/g.bin").write_bytes(b"\0\1")
+    (tmp_path / "src/h.py").write_bytes(b"")
+    (tmp_path / "src/link.py").symlink_to("c.py")
+    (tmp_path / ".gitignore").write_text("out/\n*.log\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("names", "include", "files"),
+    [
+        (["a.py"], None, ["a.py"]),
+        (["src"], None, ["src/c.py", "src/d.js", "src/deep/e.py"]),
+        (["src"], ["*.py"], ["src/c.py", "src/deep/e.py"]),
+        (["src"], ["deep/"], ["src/deep/e.py"]),
+        (["."], ["*.py", "*.txt"], ["a.py", "b.txt", "src/c.py", "src/deep/e.py"]),
+        (["src", "a.py", "src/c.py"], ["*.py"], ["src/c.py", "src/deep/e.py", "a.py"]),
+        (["*.py"], None, ["a.py"]),
+        (["src/**/*.py"], None, ["src/c.py", "src/deep/e.py", "src/h.py"]),
+        (["s*"], ["*.js"], ["src/d.js"]),
+        (["out/f.py"], None, ["out/f.py"]),
+        (["out"], None, ["out"]),
+        (["nothing*"], None, ["nothing*"]),
+        (["missing.py", "-"], None, ["missing.py", "-"]),
+        (["a.py", "./a.py", "src/../a.py"], None, ["a.py"]),
+    ],
+)
+def test_names_stand_for_files(tree, names, include, files):
+    found = select_files(names, include)
+    assert [name.removeprefix("./") for name in found] == files
+
+
+def test_a_file_with_the_characters_of_a_glob_is_itself(tree):
+    (tree / "[a].py").write_text("x\n")
+    assert select_files(["[a].py"]) == ["[a].py"]
+
+
+def test_a_nearer_gitignore_decides(tree):
+    (tree / "src/.gitignore").write_text("*.py\n!c.py\n")
+    assert select_files(["src"], ["*.py"]) == ["src/c.py"]
+    assert select_files(["src/deep"], ["*.py"]) == ["src/deep"]
+
+
+NAMES = st.sampled_from(["a", "b", "c.py", "a.py"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+PATTERN = st.sampled_from(
+    ["a", "/a", "a/", "*.py", "!c.py", "b/*", "**/c.py", "!a.py", "a/**", "/b/c.py", "# a", "", "[ab]"]
+)
+
+
+@needs_git
+@settings(max_examples=60)
+@given(
+    files=st.sets(PATHS, max_size=8),
+    ignores=st.dictionaries(st.sampled_from(["", "a/", "b/"]), st.lists(PATTERN, max_size=3)),
+)
+def test_git_leaves_out_the_same(tmp_path_factory, files, ignores):
+    root = tmp_path_factory.mktemp("tree")
+    written = dict.fromkeys(files, "x")
+    written |= {f"{folder}.gitignore": "\n".join(patterns) for folder, patterns in ignores.items()}
+    for name, text in written.items():
+        path = root / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            continue  # one is a file, the other wants it to be a folder
+    subprocess.run(["git", "init", "-q", root], check=True)
+    call = ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"]
+    listed = subprocess.run(call, check=True, capture_output=True, text=True).stdout.split("\0")
+    ours = [path.relative_to(root).as_posix() for path in kept_files(root)]
+    assert sorted(ours) == sorted(filter(None, listed))
