@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, doctor, edit, generate, memory, replay
+from lookahead.cli import bench, doctor, edit, generate, memory, replay, report
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
@@ -74,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name, module, summary in (
         ("edit", edit, "edit files as an instruction says"),
         ("generate", generate, "complete a prompt"),
+        ("report", report, "show a trace of edit or generate as an HTML page"),
         ("bench", bench, "measure what lookup decoding gains"),
         ("doctor", doctor, "say whether lookup will help here: model, machine, your own text"),
         ("replay", replay, "replay recorded outputs through our drafting and others'"),
@@ -96,6 +97,7 @@ def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
     runs = {
         "edit": edit.run,
         "generate": generate.run,
+        "report": report.run,
         "doctor": doctor.run,
         "replay": replay.run,
         "memory": memory.run,

@@ -3,8 +3,9 @@
 The first line is the header (``kind`` ``trace``: version of the format, command, machine, versions, model, settings).
 Each generation follows as one line of kind ``generation`` (its name and prompt), ``prefill`` (its first token), one of
 kind ``step`` a step, and ``end`` (output, statistics, and how it ended: ``stop``, ``length`` or ``interrupted``).
-Texts are whole; a step's ``text`` is what it added to the output, and ``copied`` says where the tokens of its draft
-that were accepted stand: in the ``prompt``, the ``output`` or the ``prediction``, and from which character to which.
+Texts are whole; a step's ``text`` is what it added to the output: first ``accepted_characters`` from its draft, then
+the model's own token. ``copied`` says where the accepted ones stand: in the ``prompt``, the ``output`` or the
+``prediction``, and from which character to which. Times are seconds.
 """
 
 import json
@@ -111,7 +112,9 @@ class Recording:
         places = Places(self._tokenizer, self._prompt, self._prediction, self._tokens)
         for record in records:
             stop = at + record.emitted_tokens
-            yield {**_step(record), "text": "".join(pieces[at:stop]), "copied": places.copied(record, at)}
+            accepted = "".join(pieces[at : at + record.accepted_tokens])
+            texts = {"text": "".join(pieces[at:stop]), "accepted_characters": len(accepted)}
+            yield {**_step(record), **texts, "copied": places.copied(record, at)}
             at = stop
         # Plain decoding keeps no records, and neither does the step during which Ctrl-C came.
         for piece in pieces[at:]:

@@ -1,0 +1,60 @@
+"""The output of a generation as HTML, each step told apart, each copied span linked to where it stands."""
+
+from html import escape
+
+from lookahead.cli.report_data import Generation, Step
+
+_PLACES = {"prompt": "the prompt", "prediction": "the prediction", "output": "the output itself"}
+
+
+def tinted_output(generation: Generation, prefix: str) -> str:
+    """Return the output: copied spans as links, steps marked by turns in two ways, the model's own tokens bare.
+
+    Args:
+        generation: Whose output.
+        prefix: Begins the ids of the lines that links go to.
+
+    Example:
+        >>> step = Step("ab!", 2, drafted=2, accepted=2, emitted=3)
+        >>> tinted_output(Generation(first="<", steps=[step]), "g1")
+        '&lt;<span class="step even" title="step 1: 2 of 2 draft tokens accepted">ab</span>!'
+    """
+    parts = [escape(generation.first)]
+    parts += [_step(step, number, generation, prefix) for number, step in enumerate(generation.steps, 1)]
+    return "".join(parts)
+
+
+def numbered_lines(text: str, prefix: str) -> str:
+    """Return a text as numbered lines that links can go to.
+
+    Example:
+        >>> numbered_lines("a\\n<", "g1-prompt")
+        '<span class="line" id="g1-prompt-1">a</span>\\n<span class="line" id="g1-prompt-2">&lt;</span>'
+    """
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(f'<span class="line" id="{prefix}-{number}">{escape(line)}</span>' for number, line in lines)
+
+
+def _step(step: Step, number: int, generation: Generation, prefix: str) -> str:
+    copied, own = step.text[: step.accepted_characters], escape(step.text[step.accepted_characters :])
+    if not copied:
+        return own
+    kind = "step odd" if number % 2 == 0 else "step even"
+    words = f"step {number}: {step.accepted} of {step.drafted} draft tokens accepted"
+    if step.source:
+        words += f"; source {step.source}, after {step.match} matching tokens"
+    place = step.copied or {}
+    text = generation.texts.get(str(place.get("from")))
+    if text is None:
+        return f'<span class="{kind}" title="{escape(words)}">{escape(copied)}</span>{own}'
+    start, end = int(place.get("start", 0)), int(place.get("end", 0))
+    line = text.count("\n", 0, start) + 1
+    words += f"; stands in {_PLACES[place['from']]}, line {line}: {_clipped(text[start:end])}"
+    shown = f'class="{kind}" title="{escape(words)}"'
+    if place["from"] == "output":
+        return f"<span {shown}>{escape(copied)}</span>{own}"
+    return f'<a {shown} href="#{prefix}-{place["from"]}-{line}">{escape(copied)}</a>{own}'
+
+
+def _clipped(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
