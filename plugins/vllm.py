@@ -1,0 +1,259 @@
+"""VllmLookupProposer: lookup drafts inside vLLM, as a proposer for ``method="custom_class"``.
+
+Per step vLLM hands over the tokens of all running requests, and verifies what is returned in its next forward pass.
+Neither transformers nor rich is imported here.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookahead.config import LookupConfig
+from lookahead.draft import EMPTY
+from lookahead.pacing import Pacing
+from lookahead.plugins import vllm_hooks as hooks
+from lookahead.plugins.vllm_counts import PredictionCounts
+from lookahead.plugins.vllm_options import ProposerOptions
+from lookahead.plugins.vllm_pacing import BatchPacing
+from lookahead.plugins.vllm_request import RequestOptions, extra_args
+from lookahead.plugins.vllm_rows import Row, RowCache
+from lookahead.proposer import warm_up
+
+__all__ = ["VllmLookupProposer", "extra_args"]
+
+logger = logging.getLogger("lookahead")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One request's place in a step: its row in vLLM's arrays, its key, and what the step brought it.
+
+    Attributes:
+        place: Row in vLLM's arrays.
+        key: Request id, or a number where vLLM's plugin is missing.
+        length: Tokens of prompt and output.
+        emitted: Tokens that the step added.
+        drafted: Draft tokens that the step verified.
+        room: Draft tokens that its next step has room for.
+    """
+
+    place: int
+    key: Hashable
+    length: int
+    emitted: int
+    drafted: Sequence[int]
+    room: int
+
+
+class VllmLookupProposer:
+    """Drafts for all requests of a vLLM engine, as many tokens as the whole batch's next step is worth.
+
+    Args:
+        vllm_config: vLLM's configuration; options are read from its ``additional_config["lookahead"]``, see
+            `ProposerOptions`.
+        clock: Seconds, to measure steps with.
+
+    Raises:
+        ValueError: An option is unknown or out of range.
+
+    Example:
+        Started by vLLM itself::
+
+            LLM(model, speculative_config={
+                "method": "custom_class",
+                "model": "lookahead.plugins.vllm.VllmLookupProposer",
+                "num_speculative_tokens": 16,
+            })
+    """
+
+    def __init__(self, vllm_config: Any, clock: Callable[[], float] = time.perf_counter) -> None:
+        options = ProposerOptions.read(vllm_config)
+        rank = hooks.tensor_rank()
+        self._drafts = rank == 0 or options.alike
+        self._config = LookupConfig(max_draft=options.max_draft, min_match=options.min_match)
+        self._options = options
+        self._knowledge = Pacing()
+        self._pacing = BatchPacing(measures=not options.alike)
+        self._rows = RowCache(options.index_bytes)
+        self._counts = PredictionCounts()
+        self._clock = clock
+        self._view: hooks.StepView | None = None
+        self._last_time, self._last_keys = 0.0, dict[int, Hashable]()
+        self._serial = count()
+        self._refused: set[Hashable] = set()
+        self._failed = False
+        self._totals = {"steps": 0, "drafted": 0, "accepted": 0, "emitted": 0}
+
+    def load_model(self, *_: Any, **__: Any) -> None:
+        """Nothing to load; kernels are compiled here, before a clock runs."""
+        warm_up()
+        self._pacing.warm_up()
+        hooks.connect()
+
+    def look(self, view: "hooks.StepView") -> None:
+        """Take what the plugin knows of the step that :meth:`propose` is about to be called for."""
+        self._view = view
+
+    def propose(
+        self,
+        sampled_token_ids: Sequence[Sequence[int]],
+        num_tokens_no_spec: NDArray[Any],
+        token_ids_cpu: NDArray[Any],
+        slot_mappings: Any = None,
+    ) -> list[list[int]]:
+        """Return a draft for each request: at most K ids of the vocabulary, none where nothing pays.
+
+        Args:
+            sampled_token_ids: Tokens that the step emitted for each request; none in the middle of a prefill.
+            num_tokens_no_spec: Tokens of each request, those included.
+            token_ids_cpu: Token ids, [requests, max_model_len].
+            slot_mappings: Not used.
+        """
+        view, self._view = self._view, None
+        if not self._drafts:
+            return [[] for _ in sampled_token_ids]
+        try:
+            return self._propose(sampled_token_ids, num_tokens_no_spec, token_ids_cpu, view)
+        except Exception:
+            if not self._failed:
+                logger.exception("lookup failed in a step; such steps are decoded without drafts")
+            self._failed = True
+            self._rows.keep(())
+            return [[] for _ in sampled_token_ids]
+
+    def counts(self, key: str) -> tuple[int, int]:
+        """Return how many draft tokens of a request's prediction were accepted and rejected, and forget them."""
+        return self._counts.take(key)
+
+    def stats(self) -> dict[str, int]:
+        """Return totals since the start (steps of requests, drafted, accepted and emitted tokens), rows and bytes."""
+        return {**self._totals, "rows": len(self._rows), "bytes": self._rows.nbytes, "counts": len(self._counts)}
+
+    def _propose(
+        self,
+        sampled: Sequence[Sequence[int]],
+        lengths: NDArray[Any],
+        tokens: NDArray[Any],
+        view: "hooks.StepView | None",
+    ) -> list[list[int]]:
+        now = self._clock()
+        seats = self._seats(sampled, lengths, tokens, view)
+        self._measure(now, seats, sampled, view)
+        for seat in seats:
+            self._count(seat, tokens)
+        if view is not None:
+            self._forget(view.requests)
+        active = {seat.key for seat in seats}
+        chances, rows = [], []
+        for seat in seats:
+            row = self._row(seat, tokens[seat.place, : seat.length], view, active)
+            rows.append(row)
+            considered = row is not None and row.consider(min(seat.room, self._options.max_draft)) > 0
+            chances.append(row.chances if row is not None and considered else np.zeros(0))
+        drafts: list[list[int]] = [[] for _ in sampled]
+        most = self._options.max_batched_tokens - len(sampled)
+        for seat, row, length in zip(seats, rows, self._pacing.lengths(chances, most, len(sampled)), strict=True):
+            if row is not None:
+                row.draft_made = row.draft(length) if length else EMPTY
+                drafts[seat.place] = list(row.draft_made.tokens)
+        self._last_keys = {seat.place: seat.key for seat in seats}
+        return drafts
+
+    def _seats(
+        self, sampled: Sequence[Sequence[int]], lengths: NDArray[Any], tokens: NDArray[Any], view: Any
+    ) -> list[Seat]:
+        """Return the requests that emitted something, and what is known of each."""
+        seats: list[Seat] = []
+        for place, emitted in enumerate(sampled):
+            if not emitted:
+                continue
+            length = int(lengths[place])
+            room = self._options.max_model_len - length - 1
+            if view is not None:
+                key: Hashable = view.ids[place]
+                drafted: Sequence[int] = view.drafted(key)
+                room = min(room, view.room(key))
+            else:
+                key = self._key(place, tokens[place, :length], {seat.key for seat in seats})
+                row = self._rows.get(key)
+                drafted = row.draft_made.tokens if row is not None else ()
+            seats.append(Seat(place, key, length, len(emitted), drafted, room))
+        return seats
+
+    def _key(self, place: int, tokens: NDArray[Any], taken: set[Hashable]) -> Hashable:
+        """Return the key of the request with these tokens, by what was there last, or else by comparison."""
+        key = self._last_keys.get(place)
+        row = self._rows.get(key) if key is not None and key not in taken else None
+        if row is not None and row.follow(tokens):
+            return key
+        found = self._rows.find(tokens, taken)
+        return found if found is not None else next(self._serial)
+
+    def _row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
+        """Return the request's row, made when it is new; None where nothing can be drafted for it."""
+        if seat.key in self._refused or seat.room <= 0:
+            return None
+        row = self._rows.get(seat.key)
+        try:
+            if row is not None and row.follow(tokens):
+                return row
+            self._rows.drop(seat.key)
+            return self._new_row(seat, tokens, view, active)
+        except (ValueError, MemoryError) as error:
+            logger.warning("request %s is decoded without drafts: %s", seat.key, error)
+            self._rows.drop(seat.key)
+            self._refused.add(seat.key)
+            return None
+
+    def _new_row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
+        options = view.options(seat.key) if view is not None else RequestOptions()
+        beside = len(options.prediction) + sum(map(len, options.references))
+        if not options.enabled:
+            self._refused.add(seat.key)
+            return None
+        if not self._rows.make_room(len(tokens) + beside, active):
+            return None
+        row = Row(
+            self._config,
+            tokens[: seat.length - seat.emitted],
+            options,
+            stop_tokens=view.stop_tokens(seat.key) if view is not None else self._options.stop_tokens,
+            banned_tokens=self._options.banned_tokens,
+            pacing=self._knowledge,
+            vocabulary=self._options.vocabulary,
+        )
+        self._rows.add(seat.key, row)
+        return row if row.follow(tokens) else None
+
+    def _measure(self, now: float, seats: Sequence[Seat], sampled: Sequence[Any], view: Any) -> None:
+        """Learn the cost of the step, if it did nothing but decode, right after another one."""
+        before, self._last_time = self._last_time, now
+        known = set(self._last_keys.values())
+        width = sum(1 + len(seat.drafted) for seat in seats)
+        decoded = len(seats) == len(sampled) and all(seat.key in known for seat in seats)
+        if decoded and seats and (view is None or view.tokens == width):
+            self._pacing.observe(len(seats), width, now - before, sum(seat.emitted for seat in seats))
+
+    def _count(self, seat: Seat, tokens: NDArray[Any]) -> None:
+        """Count what became of a draft."""
+        accepted = min(seat.emitted - 1, len(seat.drafted))
+        self._totals["steps"] += 1
+        self._totals["emitted"] += seat.emitted
+        self._totals["drafted"] += len(seat.drafted)
+        self._totals["accepted"] += accepted
+        row = self._rows.get(seat.key)
+        if row is not None and row.options.key and len(seat.drafted):
+            before = int(tokens[seat.place, seat.length - seat.emitted - 1])
+            self._counts.add(row.options.key, row.foreseen(before, seat.drafted), accepted)
+
+    def _forget(self, requests: Mapping[str, Any]) -> None:
+        """Drop what belongs to requests that have ended."""
+        self._rows.keep(requests)
+        if self._refused:
+            self._refused &= set(requests)

@@ -1,0 +1,160 @@
+"""Rows: one proposer for each request of a vLLM engine, kept across steps and preemption within a byte budget."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookahead.config import LookupConfig
+from lookahead.draft import EMPTY, Draft
+from lookahead.planning import FOLLOWED
+from lookahead.plugins.vllm_request import RequestOptions
+from lookahead.proposer import LookupProposer
+
+logger = logging.getLogger("lookahead")
+
+_BESIDE_INDEX = 40_000  # bytes of a proposer's candidates and plans
+_BYTES_PER_TOKEN = 80
+_TAIL = 16
+
+
+class Row(LookupProposer):
+    """The proposer of one request, which follows the request's tokens.
+
+    Args:
+        config: Options; see `LookupProposer` for the others.
+        prompt: Token ids of the prompt.
+        options: What the request asks for.
+
+    Example:
+        >>> row = Row(LookupConfig(), np.array([5, 6, 7, 5], np.int32), RequestOptions())
+        >>> row.follow(np.array([5, 6, 7, 5, 6], np.int32)), row.known
+        (True, 5)
+    """
+
+    def __init__(self, config: LookupConfig, prompt: NDArray[Any], options: RequestOptions, **others: Any) -> None:
+        prediction = options.prediction if len(options.prediction) else None
+        super().__init__(config, prompt, options.references, prediction, **others)
+        self.known = len(prompt)
+        self.options = options
+        self.draft_made: Draft = EMPTY
+        self._tail = prompt[-_TAIL:].tolist()
+        self._foreseen = pairs(options.prediction) if prediction is not None else None
+        if prediction is not None:
+            self.consider(config.max_draft)  # so that the first token moves the copy of the prediction
+
+    def follow(self, tokens: NDArray[Any]) -> bool:
+        """Take in the tokens beyond those known; returns whether these are the same text, and takes nothing if not."""
+        start = max(self.known - _TAIL, 0)
+        if len(tokens) < self.known or tokens[start : self.known].tolist() != self._tail:
+            return False
+        new = tokens[self.known :].tolist()
+        if new:
+            self.extend(new)
+            self.known = len(tokens)
+            self._tail = tokens[-_TAIL:].tolist()
+        return True
+
+    @property
+    def chances(self) -> NDArray[np.float64]:
+        """The chance that the considered draft survives to each depth, float64 [depths]."""
+        return self._plan.alive[: int(self._plan.chosen[FOLLOWED])]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        return self.index.nbytes + _BESIDE_INDEX
+
+    def foreseen(self, before: int, draft: Iterable[int]) -> list[bool]:
+        """Return for each draft token whether it stands in the prediction, behind the same token."""
+        ids = np.array([before, *draft], np.int64)
+        if self._foreseen is None or len(ids) < 2:
+            return [False] * (len(ids) - 1)
+        wanted = ids[:-1] << 32 | ids[1:]
+        places = np.searchsorted(self._foreseen, wanted)
+        return (self._foreseen[np.minimum(places, len(self._foreseen) - 1)] == wanted).tolist()
+
+
+def pairs(tokens: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the pairs of neighbours in a text, sorted; None where there are none."""
+    ids = tokens.astype(np.int64)
+    return np.unique(ids[:-1] << 32 | ids[1:]) if len(ids) > 1 else None
+
+
+class RowCache:
+    """The rows of an engine, least recently used ones dropped when their bytes exceed the budget.
+
+    Rows of the step under way are never dropped: a request that finds no room beside them is not drafted for.
+
+    Args:
+        budget: Bytes that all rows may hold together.
+
+    Example:
+        >>> cache = RowCache(budget=2**20)
+        >>> cache.add("a", Row(LookupConfig(), np.array([5, 6], np.int32), RequestOptions()))
+        >>> cache.get("a").known, len(cache)
+        (2, 1)
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._rows: OrderedDict[Hashable, Row] = OrderedDict()
+
+    def get(self, key: Hashable) -> Row | None:
+        """Return the row, which is the latest used from now on."""
+        row = self._rows.get(key)
+        if row is not None:
+            self._rows.move_to_end(key)
+        return row
+
+    def find(self, tokens: NDArray[Any], taken: Collection[Hashable]) -> Hashable | None:
+        """Return the key of the row that knows the longest start of ``tokens``, ``taken`` ones left out."""
+        best, length = None, 0
+        for key, row in self._rows.items():
+            if key in taken or not length < row.known <= len(tokens):
+                continue
+            text = row.index.tokens[-row.known :]
+            if np.array_equal(text, tokens[: row.known]):
+                best, length = key, row.known
+        return best
+
+    def make_room(self, tokens: int, active: Collection[Hashable]) -> bool:
+        """Drop rows that are not ``active`` until a text of so many tokens fits; returns whether it does."""
+        wanted = tokens * _BYTES_PER_TOKEN + _BESIDE_INDEX
+        self.trim(active, self._budget - wanted)
+        return self.nbytes + wanted <= self._budget
+
+    def trim(self, active: Collection[Hashable], budget: int | None = None) -> None:
+        """Drop the least recently used rows that are not ``active`` until the others fit the budget."""
+        held, budget = self.nbytes, self._budget if budget is None else budget
+        for key in [key for key in self._rows if key not in active]:
+            if held <= budget:
+                return
+            held -= self._rows.pop(key).nbytes
+
+    def add(self, key: Hashable, row: Row) -> None:
+        """Keep a row."""
+        self._rows[key] = row
+
+    def drop(self, key: Hashable) -> None:
+        """Forget a row, if there is one."""
+        self._rows.pop(key, None)
+
+    def keep(self, keys: Collection[Hashable]) -> None:
+        """Forget all rows but these."""
+        for key in [key for key in self._rows if key not in keys]:
+            del self._rows[key]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all rows, about."""
+        return sum(row.nbytes for row in self._rows.values())
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._rows
