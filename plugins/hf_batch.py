@@ -1,7 +1,8 @@
 """HFBatchTarget: a batch whose rows accept drafts of different lengths, behind the loop's TargetModel protocol.
 
-After every step each row of the cache is moved so that its text ends at the right edge, with padding on the left, as
-transformers expects it. Rows that have ended leave the batch.
+Rejected tokens leave holes in the rows that accepted fewer than others. Where every layer sees all positions the
+attention mask hides the holes, and they are closed when they have become many; elsewhere at once, so that each row's
+text ends at the right edge with padding on the left, as transformers expects it. Rows that have ended leave the batch.
 """
 
 from collections.abc import Sequence
@@ -14,9 +15,14 @@ from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
 from lookahead.plugins.hf_arguments import cache_name
+from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import CropRollback
+from lookahead.plugins.hf_growth import keeps_every_position
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_target import position_limits, position_room
+
+_WASTE = 0.25  # share of holes, of the longest row's text, from which on they are closed
+_WIDEST = 128  # tokens that a step may read, and more
 
 
 class HFBatchTarget:
@@ -46,7 +52,7 @@ class HFBatchTarget:
         self._max_length = max_length
         self._limits = position_limits(model.config)
         self._rows = list(range(len(output.rows)))
-        self._read: Sequence[int] = ()
+        self._width = 0
         self._rollback: CropRollback
         self._device = model.device
 
@@ -54,12 +60,13 @@ class HFBatchTarget:
         """Read the prompts; return each row's logits of its first new token, shape ``[1, vocabulary]``."""
         ids = torch.cat([row.input_ids for row in self._output.rows])
         mask = self._kwargs.get("attention_mask")
-        self._cached = ids.shape[1]
-        self._text = [ids.shape[1]] * len(ids) if mask is None else mask.sum(dim=1).tolist()
+        self._seen = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.to(ids.device) != 0
+        self._text = self._seen.sum(dim=1).tolist()
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
         self._kwargs[self._cache_name] = outputs.get(self._cache_name, self.cache)
         self._takes_positions = self._kwargs.pop("position_ids", None) is not None
-        self._rollback = CropRollback(self.cache, self._cached)
+        self._may_leave_holes = self._takes_positions and keeps_every_position(self._model, self.cache)
+        self._rollback = CropRollback(self.cache, ids.shape[1])
         return list(outputs.logits[:, -1:].clone())
 
     def takes_trees(self) -> bool:
@@ -85,15 +92,22 @@ class HFBatchTarget:
         )
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = width
-        logits = self._model(**inputs, return_dict=True).logits[:, -width:]
-        self._read = lengths
+        with grouped_attention():
+            logits = self._model(**inputs, return_dict=True).logits[:, -width:]
+        self._width = width
         return [part[:length] for part, length in zip(logits, lengths, strict=True)], width
 
     def commit(self, emitted: Sequence[int]) -> None:
-        """Keep the committed tokens of every row that goes on, and align the rows again."""
-        self._text = [text + kept for text, kept in zip(self._text, emitted, strict=True)]
-        ends = [self._cached + kept for kept in emitted]
-        self._align(self._output.live(), ends, self._cached + max(self._read))
+        """Keep the committed tokens of every row that goes on."""
+        most, kept = max(emitted), self._seen.shape[1] + max(emitted)
+        self._text = [text + tokens for text, tokens in zip(self._text, emitted, strict=True)]
+        self._seen = torch.cat([self._seen, self._leading(emitted, self._width)], dim=1)
+        live = self._output.live()
+        if live == self._rows and (min(emitted) == most or self._may_keep_holes(kept)):
+            self._rollback.keep(self._seen.shape[1], kept)
+            self._seen = self._seen[:, :kept]
+        else:
+            self._close_holes(live)
 
     def close(self, cache_is_returned: bool) -> None:
         """Nothing outlives a batch: its cache lacks the rows that ended."""
@@ -105,45 +119,48 @@ class HFBatchTarget:
 
     def _masks(self, lengths: list[int], width: int) -> dict[str, Tensor]:
         """Return the attention mask over cache and block, and the positions of the block."""
-        texts = torch.tensor(self._text, device=self._device)[:, None]
-        read = torch.tensor(lengths, device=self._device)[:, None]
-        places = torch.arange(self._cached + width, device=self._device)
-        mask = (places >= self._cached - texts) & (places < self._cached + read)
-        masks = {"attention_mask": mask.long()}
+        masks = {"attention_mask": torch.cat([self._seen, self._leading(lengths, width)], dim=1).long()}
         if self._takes_positions:
-            masks["position_ids"] = texts + torch.minimum(torch.arange(width, device=self._device), read - 1)
+            texts, last = torch.tensor([self._text, lengths], device=self._device)[..., None]
+            masks["position_ids"] = texts + torch.minimum(torch.arange(width, device=self._device), last - 1)
         return masks
+
+    def _leading(self, counts: Sequence[int], width: int) -> Tensor:
+        """Return which of ``width`` columns are among the first so many of each row, ``[rows, width]``."""
+        return torch.arange(width, device=self._device) < torch.tensor(counts, device=self._device)[:, None]
+
+    def _may_keep_holes(self, held: int) -> bool:
+        """Return whether holes can stay: the mask hides them, they are few, and the cache is within the positions."""
+        within = all(held + _WIDEST < limit for limit, _ in self._limits)
+        return self._may_leave_holes and within and held <= max(self._text) * (1 + _WASTE)
 
     def _leave_out(self, rows: Sequence[int]) -> None:
         """Drop the rows that ended with their first token, before any commit."""
         if list(rows) != self._rows:
-            self._align(rows, [self._cached] * len(self._rows), self._cached)
+            self._close_holes(rows)
 
-    def _align(self, rows: Sequence[int], ends: list[int], filled: int) -> None:
-        """Keep ``rows``, and move each so that its text, which ends at its ``ends``, ends at the right edge."""
+    def _close_holes(self, rows: Sequence[int]) -> None:
+        """Keep ``rows``, and move each so that its text ends at the right edge."""
         kept = [self._rows.index(row) for row in rows]
-        unchanged = len(kept) == len(self._rows)
         self._rows, self._text = list(rows), [self._text[i] for i in kept]
         if not kept:
             return
-        ends, self._cached = [ends[i] for i in kept], max(self._text)
-        if unchanged and set(ends) == {self._cached}:
-            self._rollback.keep(filled, self._cached)
-            return
+        chosen = torch.tensor(kept, device=self._device)
+        seen, length = self._seen[chosen], max(self._text)
+        places = seen.int().argsort(dim=1, stable=True)[:, -length:]  # what is not seen, then the text in its order
+        self._seen = seen.gather(1, places)
         for layer in self._rollback.cache.layers:
             if layer.is_initialized and layer.keys is not None:
-                _move(layer, kept, ends, filled, self._cached)
+                _move(layer, chosen, places, seen.shape[1])
 
 
-def _move(layer: DynamicLayer, kept: list[int], ends: list[int], filled: int, length: int) -> None:
-    """Rebuild a layer with the kept rows, each ending at ``length`` instead of at its end; the cache was ``filled``."""
+def _move(layer: DynamicLayer, rows: Tensor, places: Tensor, filled: int) -> None:
+    """Rebuild a layer of which ``filled`` positions were read, with these rows and places, ``[rows, length]``."""
     sliding = isinstance(layer, DynamicSlidingWindowLayer)
-    held = layer.keys.shape[-2]
+    length, held = places.shape[1], layer.keys.shape[-2]
     wanted = min(length, layer.sliding_window - 1) if sliding else length
-    shifts = torch.tensor(ends, device=layer.keys.device)[:, None] - wanted - (filled - held)
-    places = (shifts + torch.arange(wanted, device=layer.keys.device)).clamp(min=0)
-    rows = torch.tensor(kept, device=layer.keys.device)
-    layer.keys, layer.values = (_gather(states, rows, places) for states in (layer.keys, layer.values))
+    there = (places[:, length - wanted :] - (filled - held)).clamp(min=0).to(layer.keys.device)
+    layer.keys, layer.values = (_gather(states, rows.to(states.device), there) for states in (layer.keys, layer.values))
     if sliding:
         layer.cumulative_length = length
 

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache, StaticLayer
 
+from lookahead.plugins.hf_growth import GrowingLayer, start_growing, stop_growing
+
 MAX_REPLAY = 32
 """Tokens waiting to be read again from which on a step drafts nothing, so that the backlog stays bounded."""
 
@@ -32,8 +34,8 @@ class Rollback(Protocol):
     def keep(self, read: int, kept: int) -> None:
         """Settle a forward that brought the cache to ``read`` tokens, of which the first ``kept`` are committed."""
 
-    def close(self) -> None:
-        """Leave the cache as plain generation would."""
+    def close(self, returned: bool) -> None:
+        """Leave the cache as plain generation would, if it is ``returned``."""
 
 
 class CropRollback:
@@ -44,6 +46,7 @@ class CropRollback:
         self.cache = cache
         self._recorded = [getattr(layer, "record_past", None) for layer in cache.layers]
         cache.activate_past_recording()
+        start_growing(cache)
 
     def widest(self) -> int:
         """Any width is treated alike."""
@@ -57,8 +60,10 @@ class CropRollback:
         self.cache.crop(kept - read)
         self.cached = kept
 
-    def close(self) -> None:
-        """Stop recording the past where we started it."""
+    def close(self, returned: bool) -> None:
+        """Stop recording the past where we started it, and growing in place."""
+        if returned:
+            stop_growing(self.cache)
         for layer, recorded in zip(self.cache.layers, self._recorded, strict=True):
             if recorded is not None:
                 layer.record_past = recorded
@@ -89,7 +94,7 @@ class SnapshotRollback:
                 restore()
         self._restore = []
 
-    def close(self) -> None:
+    def close(self, returned: bool) -> None:
         """Nothing was changed that needs changing back."""
 
 
@@ -102,7 +107,7 @@ def rollback_for(cache: Cache, cached: int) -> Rollback:
 
 def _is_known(layer: Any) -> bool:
     """Whether a layer is one of transformers' own kinds: a model's own kind inherits a crop that may miss its state."""
-    return type(layer).__module__ == StaticLayer.__module__
+    return type(layer).__module__ == StaticLayer.__module__ or isinstance(layer, GrowingLayer)
 
 
 def _unpacked_room(layer: Any) -> int:

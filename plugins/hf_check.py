@@ -9,6 +9,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCa
 
 from lookahead.draft import EMPTY, Draft
 from lookahead.plugins.hf_arguments import Call, cache_name
+from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import decoder_cache, rollback_for
 from lookahead.plugins.hf_known import EXACT
 from lookahead.plugins.hf_state import state_of
@@ -159,7 +160,8 @@ class Reading:
         if draft.parents:
             inputs = tree_inputs(inputs, draft, length - width, self._model)
         self._cached = length
-        return self._model(**inputs, return_dict=True).logits[0, -width:].float()
+        with grouped_attention():
+            return self._model(**inputs, return_dict=True).logits[0, -width:].float()
 
 
 def check_token_ids(model: Any, name: str, ids: Any) -> None:

@@ -65,7 +65,9 @@ def examine(model: Any, context: int = 512) -> Examination:
     hf.enable(model)
     cache = _generated_cache(model)
     reason = hf.stats(model).plain_reason
-    rollback = rollback_for(cache, _PROMPT) if cache is not None and hasattr(cache, "layers") else None
+    layered = cache is not None and hasattr(cache, "layers")
+    kinds = Counter(type(layer).__name__ for layer in decoder_cache(cache).layers) if layered else {}
+    rollback = rollback_for(cache, _PROMPT) if layered else None
     crops = isinstance(rollback, CropRollback)
     text = model.config.get_text_config(decoder=True)
     return Examination(
@@ -75,7 +77,7 @@ def examine(model: Any, context: int = 512) -> Examination:
         dtype=str(model.dtype).removeprefix("torch."),
         device=str(model.device),
         attention=getattr(text, "_attn_implementation", None) or "the model's own",
-        cache=dict(Counter(type(layer).__name__ for layer in decoder_cache(cache).layers)) if rollback else {},
+        cache=dict(kinds),
         rollback="none" if rollback is None else "cropped" if crops else "restored, and accepted tokens read again",
         block_error=_block_error(model),
         block_tolerance=block_forward_tolerance(model.dtype),

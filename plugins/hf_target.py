@@ -10,6 +10,7 @@ from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import EMPTY, Draft
 from lookahead.plugins.hf_arguments import cache_name
+from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_tree import accepted_nodes, keep_branch, reads_trees, tree_inputs
@@ -98,7 +99,8 @@ class HFTarget:
         behind = self._read - self._text.length + 1
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = behind
-        self._step_outputs = self._model(**inputs, return_dict=True)
+        with grouped_attention():
+            self._step_outputs = self._model(**inputs, return_dict=True)
         return [self._step_outputs.logits[0, -behind:][: len(draft) + 1]], width
 
     def _padding(self, draft: Draft) -> tuple[int, ...]:
@@ -131,8 +133,9 @@ class HFTarget:
         if cache_is_returned and behind > 0:
             ids = self._text.input_ids[:, :-1]
             inputs = self._model.prepare_inputs_for_generation(ids, next_sequence_length=behind, **self._lengthened(-1))
-            self._model(**inputs, return_dict=True)
-        self._rollback.close()
+            with grouped_attention():
+                self._model(**inputs, return_dict=True)
+        self._rollback.close(cache_is_returned)
 
     @property
     def cache(self) -> Cache:

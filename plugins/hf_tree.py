@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache
 
 from lookahead.draft import ROOT, Draft
+from lookahead.plugins.hf_growth import keeps_every_position
 from lookahead.plugins.hf_known import TREES
 
 _ATTENTION = frozenset({"sdpa", "eager"})  # those that take a mask of any shape
@@ -23,9 +24,7 @@ def reads_trees(model: Any, cache: Cache) -> bool:
     return (
         model.config.model_type in TREES
         and getattr(text, "_attn_implementation", None) in _ATTENTION
-        and type(cache) is DynamicCache
-        # A cache that the user made may keep positions that a window hides: the model's own says what it sees.
-        and all(type(layer) is DynamicLayer for layer in [*cache.layers, *DynamicCache(config=text).layers])
+        and keeps_every_position(model, cache)
     )
 
 

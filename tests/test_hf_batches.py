@@ -9,6 +9,7 @@ from transformers.generation.logits_process import LogitsProcessor
 from transformers.generation.streamers import BaseStreamer
 
 from lookahead.plugins import hf, hf_call
+from lookahead.plugins.hf_batch import HFBatchTarget
 
 NEW = 32
 ATTENTION = {builder.__name__: builder for builder in (llama, gpt2, mistral, gemma3)}
@@ -57,6 +58,26 @@ def test_rows_may_accept_different_lengths(models, name, depths, monkeypatch) ->
     monkeypatch.setattr(hf_call, "_proposers", lambda *_: scripts)
     assert torch.equal(generate(models[name], True), plain)
     assert hf.stats(models[name]).draft_tokens > 0
+
+
+def test_holes_are_masked_until_they_are_many_and_then_closed(models, monkeypatch) -> None:
+    """One row accepts whole drafts and three accept nothing: the cache holds a quarter more than the longest text."""
+    model, lengths = models["llama"], []
+    plain = generate(model, False, max_new_tokens=96, eos_token_id=None)
+    start = ragged()["input_ids"].shape[1]
+    scripts = [Scripted(plain[row, start:].tolist(), 3, 0 if row else None) for row in range(4)]
+    monkeypatch.setattr(hf_call, "_proposers", lambda *_: scripts)
+    commit = HFBatchTarget.commit
+
+    def noted(target: HFBatchTarget, emitted: Any) -> None:
+        commit(target, emitted)
+        if target._text:
+            lengths.append((target.cache.get_seq_length(), max(target._text)))
+
+    monkeypatch.setattr(HFBatchTarget, "commit", noted)
+    assert torch.equal(generate(model, True, max_new_tokens=96, eos_token_id=None), plain)
+    assert any(held > longest for held, longest in lengths)
+    assert all(held <= 1.25 * longest for held, longest in lengths)
 
 
 @pytest.mark.parametrize("name", ATTENTION)

@@ -1,0 +1,88 @@
+"""Grouped attention: the heads that share keys and values read them in place, for several tokens as for one.
+
+transformers packs the heads of a group into one row of queries when it reads a single token, but copies keys and
+values once per head when it reads several under a mask. A step of several tokens would then pay for the whole cache,
+copied and read many times over; packed, the result is the same and the cache is read once.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+_packing: ContextVar[bool] = ContextVar("lookahead_packing", default=False)
+_UNKNOWN = ("softcap", "position_bias", "output_attentions")  # arguments that change what is computed
+
+
+@contextmanager
+def grouped_attention() -> Iterator[None]:
+    """Let models that use ``sdpa`` attention read blocks of tokens without copying keys and values, in this thread.
+
+    Example:
+        >>> with grouped_attention():                              # doctest: +SKIP
+        ...     model(input_ids=block, cache=cache)
+    """
+    _install()
+    token = _packing.set(True)
+    try:
+        yield
+    finally:
+        _packing.reset(token)
+
+
+def _install() -> None:
+    """Stand in front of the registered attention, whichever it is now; elsewhere than in our steps it is called."""
+    registered = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    if not hasattr(registered, "packs_groups"):
+        ALL_ATTENTION_FUNCTIONS["sdpa"] = _in_front_of(registered)
+
+
+def _in_front_of(registered: Callable[..., Any]) -> Callable[..., Any]:
+    def attend(
+        module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+    ) -> tuple[Tensor, None]:
+        if torch.compiler.is_compiling() or not _packing.get() or not _is_grouped_block(query, key, attention_mask):
+            return registered(module, query, key, value, attention_mask, **kwargs)
+        if any(kwargs.get(name) is not None and kwargs[name] is not False for name in _UNKNOWN):
+            return registered(module, query, key, value, attention_mask, **kwargs)
+        return attend_packed(query, key, value, attention_mask, kwargs.get("scaling"), kwargs.get("dropout", 0.0)), None
+
+    attend.packs_groups = True  # type: ignore[attr-defined]
+    return attend
+
+
+def _is_grouped_block(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
+    heads, tokens = query.shape[1:3]
+    return mask is not None and tokens > 1 and heads > key.shape[1] > 0 and heads % key.shape[1] == 0
+
+
+def attend_packed(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Return masked attention of a block, the query heads of each group stacked as further tokens of one head.
+
+    Args:
+        query: ``[rows, heads, tokens, size]``.
+        key: ``[rows, groups, length, size]``.
+        value: ``[rows, groups, length, size]``.
+        mask: ``[rows or 1, heads or 1, tokens, length]``, boolean or additive.
+        scaling: Factor on the scores; None for ``size ** -0.5``.
+        dropout: Share of weights dropped.
+
+    Returns:
+        ``[rows, tokens, heads, size]``.
+    """
+    rows, heads, tokens, size = query.shape
+    groups = key.shape[1]
+    stacked = query.reshape(rows, groups, heads // groups * tokens, size)
+    if mask.shape[1] == 1:
+        mask = mask.expand(-1, heads // groups, -1, -1).reshape(mask.shape[0], 1, -1, mask.shape[-1])
+    else:
+        mask = mask.reshape(mask.shape[0], groups, -1, mask.shape[-1])
+    output = scaled_dot_product_attention(stacked, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling)
+    return output.reshape(rows, heads, tokens, -1).transpose(1, 2).contiguous()
