@@ -1,0 +1,116 @@
+"""Fields of a chat request that lookup adds or brings to life, taken out of its JSON body."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES
+
+FIELDS = ("prediction", "lookahead_references", "lookahead")
+_CHARACTERS_PER_TOKEN = 16
+_MOST_REFERENCES = 256
+
+
+class FieldError(ValueError):
+    """A field is not what it should be; the text says which, and what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFields:
+    """What a request's body says about lookup.
+
+    Attributes:
+        prediction: Text that the output is expected to resemble; empty for none.
+        references: Texts to copy from.
+        enabled: Whether to draft at all.
+
+    Example:
+        >>> body = {"prediction": {"type": "content", "content": "x = 1"}, "messages": []}
+        >>> LookupFields.take(body, max_model_len=100).prediction, body
+        ('x = 1', {'messages': []})
+    """
+
+    prediction: str = ""
+    references: tuple[str, ...] = ()
+    enabled: bool = True
+
+    @classmethod
+    def take(cls, body: dict[str, Any], max_model_len: int) -> "LookupFields":
+        """Take the fields out of a body, and check them; ``max_model_len`` bounds how long the texts may be.
+
+        Raises:
+            FieldError: A field is wrong.
+        """
+        prediction = _prediction(body.pop("prediction", None))
+        references = _references(body.pop("lookahead_references", None))
+        enabled = body.pop("lookahead", None)
+        if enabled is not None and not isinstance(enabled, bool):
+            raise FieldError(f"lookahead must be true or false, got {_brief(enabled)}")
+        _check_size("prediction", len(prediction), max_model_len)
+        _check_size("lookahead_references", sum(map(len, references)), max_model_len)
+        return cls(prediction, references, enabled is not False)
+
+    def add_to(self, body: dict[str, Any], key: str, prediction: str, references: list[str]) -> None:
+        """Put what they say into the body's ``vllm_xargs``, texts as packed token ids.
+
+        Raises:
+            FieldError: ``vllm_xargs`` is no object, or names one of our entries.
+        """
+        given = body.get("vllm_xargs")
+        if given is None:
+            given = {}
+        if not isinstance(given, Mapping):
+            raise FieldError(f"vllm_xargs must be an object, got {_brief(given)}")
+        for name in NAMES:
+            if name in given:
+                raise FieldError(
+                    f"vllm_xargs.{name} is set by the server: use {', '.join(FIELDS)} in the request instead"
+                )
+        ours = {NAMES[1]: prediction, NAMES[2]: references, KEY: key}
+        ours = {name: value for name, value in ours.items() if value} | ({} if self.enabled else {ENABLED: 0})
+        if ours:
+            body["vllm_xargs"] = {**given, **ours}
+
+
+def _prediction(value: Any) -> str:
+    """Return the text of OpenAI's `prediction`: {"type": "content", "content": text or text parts}."""
+    if value is None:
+        return ""
+    if not isinstance(value, Mapping) or value.get("type") != "content":
+        raise FieldError(f'prediction must be an object {{"type": "content", "content": ...}}, got {_brief(value)}')
+    content = value.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise FieldError(f"prediction.content must be a text or a list of text parts, got {_brief(content)}")
+    return "".join(_part(place, part) for place, part in enumerate(content))
+
+
+def _part(place: int, part: Any) -> str:
+    if not isinstance(part, Mapping) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+        raise FieldError(f'prediction.content[{place}] must be {{"type": "text", "text": ...}}, got {_brief(part)}')
+    return part["text"]
+
+
+def _references(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise FieldError(f"lookahead_references must be a list of texts, got {_brief(value)}")
+    if len(value) > _MOST_REFERENCES:
+        raise FieldError(f"lookahead_references must be at most {_MOST_REFERENCES} texts, got {len(value)}: join some")
+    return tuple(text for text in value if text)
+
+
+def _check_size(name: str, characters: int, max_model_len: int) -> None:
+    most = _CHARACTERS_PER_TOKEN * max_model_len
+    if characters > most:
+        raise FieldError(
+            f"{name} must be at most {most} characters long ({_CHARACTERS_PER_TOKEN} for each of the {max_model_len} "
+            f"tokens that the model reads), got {characters}: leave out what the output will not repeat"
+        )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
