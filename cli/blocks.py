@@ -69,8 +69,8 @@ def apply_blocks(answer: str, text: str, *, cut: bool = False) -> str:
     for (place, change), (following, _) in pairwise(placed):
         if place + len(change.old) > following:
             raise CommandError(f"two blocks of the answer change line {following + 1}: {_RETRY}")
+    _refuse_elision(changes, text)
     for place, change in reversed(placed):
-        _refuse_elision(change, text)
         lines[place : place + len(change.old)] = change.new
     return "\n".join(lines)
 
@@ -121,7 +121,7 @@ def _place(change: Change, lines: list[str], number: int) -> int:
     raise CommandError(f"block {number} of the answer searches for text that {where} ({first!r}): {_RETRY}")
 
 
-def _refuse_elision(change: Change, text: str) -> None:
-    elision = find_elision("\n".join(change.new), text)
+def _refuse_elision(changes: list[Change], text: str) -> None:
+    elision = find_elision("\n".join(line for change in changes for line in change.new), text)
     if elision is not None:
         raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")

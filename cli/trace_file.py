@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookahead.cli.console import Console
-from lookahead.cli.errors import CommandError, os_reason
+from lookahead.cli.errors import CommandError, UsageError, os_reason
 from lookahead.cli.files import write_new
 from lookahead.cli.trace import VERSION, Trace
 
@@ -30,7 +30,7 @@ def tracing(args: argparse.Namespace, console: Console) -> Iterator[Trace | None
         return
     path = Path(args.trace)
     if path.is_dir() or not path.resolve().parent.is_dir():
-        raise CommandError(f"--trace {path} can't be written: name a file in a folder that exists")
+        raise UsageError(f"--trace {path} can't be written: name a file in a folder that exists")
     settings = {name: value for name, value in vars(args).items() if name not in _NOT_SETTINGS and value is not None}
     trace = Trace(args.command, {name: value for name, value in settings.items() if value is not False})
     try:

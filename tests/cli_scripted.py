@@ -4,11 +4,15 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from lookahead.cli.answers import fenced_blocks
+from lookahead.cli.blocks import marks_for
+from lookahead.cli.editor import ModelEditor, read_references
 from lookahead.cli.generation import Completion, select
 from lookahead.stats import DecodingStats, StepRecord
 
@@ -70,7 +74,8 @@ class ScriptedGenerator:
         if streamer is not None:
             streamer.put(torch.tensor([ids]))
         for token in tokens:
-            time.sleep(self.pause)
+            if self.pause:
+                time.sleep(self.pause)
             self._stats.record(StepRecord(0, 0, 1, 1, "", 0, 0.0, 0.001))
             if streamer is not None:
                 streamer.put(torch.tensor([token]))
@@ -81,7 +86,7 @@ class ScriptedGenerator:
 
     def answer(self, prompt: str) -> str:
         file = file_in(prompt)
-        if "SEARCH" in prompt:
+        if re.search(r"^<{7,} SEARCH$", prompt, re.MULTILINE):
             return blocks_between(file, self.rule(file))
         fence = re.findall(r"^(`{3,})", prompt, re.MULTILINE)[-1]
         return f"\n{self.rule(file)}{fence}\n"
@@ -89,35 +94,49 @@ class ScriptedGenerator:
 
 def file_in(prompt: str) -> str:
     """The file to edit: the last block of the prompt that is complete."""
-    from lookahead.cli.answers import fenced_blocks
-
     return [block.text for block in fenced_blocks(prompt) if block.complete][-1]
 
 
 def blocks_between(old: str, new: str) -> str:
     """The changes between two texts, each with lines around it until it stands in the old text only once."""
-    from difflib import SequenceMatcher
-
-    from lookahead.cli.blocks import marks_for
-
-    before, after, marks, out = old.split("\n"), new.split("\n"), marks_for(old), []
-    whole = "\n" + old + "\n"
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    before, after, marks = old.split("\n"), new.split("\n"), marks_for(old)
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    places: list[list[int]] = []
+    for tag, i1, i2, _, _ in matcher.get_opcodes():
         if tag == "equal":
             continue
-        above = below = 0
-        while whole.count("\n" + "\n".join(before[i1 - above : i2 + below]) + "\n") != 1 or i1 - above == i2 + below:
-            above, below = (above + 1, below) if i1 - above > 0 else (above, below + 1)
-        lines = after[j1 - above : j1] + after[j1:j2] + after[j2 : j2 + below]
-        searched = before[i1 - above : i2 + below]
-        out.append("\n".join([marks.search, *searched, marks.divide, *lines, marks.replace]))
+        start, stop = _unique(before, i1, i2)
+        while places and places[-1][1] >= start:
+            first, last = places.pop()
+            start, stop = min(first, start), max(last, stop)
+        places.append([start, stop])
+    out = []
+    for start, stop in places:
+        changed: list[str] = []
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+            low, high = max(i1, start), min(i2, stop)
+            if tag == "equal":
+                changed += before[low:high]
+            elif i1 >= start and i2 <= stop:
+                changed += after[j1:j2]
+        out.append("\n".join([marks.search, *before[start:stop], marks.divide, *changed, marks.replace]))
     return "\n".join(out) + "\n"
+
+
+def _unique(lines: list[str], start: int, stop: int) -> tuple[int, int]:
+    """Widen a range of lines until it is not empty and stands there only once."""
+
+    def stands_once() -> bool:
+        wanted = lines[start:stop]
+        return sum(line == wanted[0] and lines[at : at + len(wanted)] == wanted for at, line in enumerate(lines)) == 1
+
+    while start == stop or not stands_once():
+        start, stop = (start - 1, stop) if start > 0 else (start, stop + 1)
+    return start, stop
 
 
 def scripted_editor(rule: Rule, console: Any, args: Any = None, **settings: Any) -> Any:
     """An editor as `load_editor` returns it, around a scripted model."""
-    from lookahead.cli.editor import ModelEditor, read_references
-
     args = args or SimpleNamespace(max_new_tokens=None, format="auto", context=None)
     generator = ScriptedGenerator(rule, **settings)
     return ModelEditor(generator, console, args.max_new_tokens, args.format, read_references(args.context or []))

@@ -1,6 +1,8 @@
 """``edit`` shows, writes, checks and reports; the model is played by a script."""
 
 import json
+import shutil
+import subprocess
 
 import pytest
 from cli_fakes import STATS, Recorder, answer, environment, failing, fenced, no_model, replacing, run
@@ -207,10 +209,49 @@ def test_a_bad_file_fails_in_one_sentence_and_the_others_go_on(file, tmp_path, n
     assert not bad.exists() or bad.read_bytes() == data
 
 
-def test_a_folder_is_refused(tmp_path, editor):
+def test_a_folder_stands_for_its_files(file, editor, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.txt").write_text(OLD)
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "c.log").write_text(OLD)
+    done = run(*EDIT, "-w", "--include", "*.py", "--include", "*.txt", tmp_path)
+    assert done.status == 0
+    assert [call[0] for call in editor.calls] == [str(file), str(tmp_path / "sub" / "b.txt")]
+    assert (tmp_path / "c.log").read_text() == OLD
+
+
+def test_a_folder_with_nothing_to_edit_is_an_error(tmp_path, editor):
     done = run(*EDIT, tmp_path)
     assert done.status == 3
-    assert "is a folder" in done.stderr
+    assert "is a folder in which no text file is to be edited: look at --include and at .gitignore" in done.stderr
+
+
+@pytest.fixture
+def repository(file):
+    for call in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", file.parent, *call], check=True)
+    return file.parent
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_uncommitted_changes_are_warned_of_where_they_would_be_overwritten(repository, file):
+    assert "warning" not in run(*EDIT, "-w", file).stderr
+    done = run("edit", "-i", "x", "-w", file)
+    assert done.stderr.startswith(f"warning: {file} holds changes that no commit has; --backup keeps the old content")
+    new = repository / "sub" / "new [1].py"
+    new.parent.mkdir()
+    new.write_text(OLD)
+    assert f"{file}, {new} hold changes" in run(*EDIT, file, new, stdin=b"n\n", terminal=True).stderr
+    for flags in (["--diff"], ["--check"], ["-w", "--backup"]):
+        assert "warning" not in run(*EDIT, *flags, new).stderr
+
+
+def test_the_file_from_stdin_may_have_a_name(editor):
+    done = run(*EDIT, "-", "--stdin-filename", "src/x.py", "--diff", stdin=b"beta\n")
+    assert editor.calls[0][0] == "src/x.py"
+    assert done.stdout.startswith(b"--- a/src/x.py\n+++ b/src/x.py\n")
+    assert run(*EDIT, "-", "--stdin-filename", "x.py", stdin=b"beta\n").stdout == b"gamma\n"
+    assert json.loads(run(*EDIT, "-", "--json", "--stdin-filename", "x.py", stdin=b"beta\n").stdout)["path"] == "x.py"
 
 
 def test_no_model_is_loaded_when_no_file_can_be_read(tmp_path, monkeypatch):
@@ -282,6 +323,8 @@ def test_the_instruction_may_come_from_a_file_or_stdin(file, editor, tmp_path):
         (["-i", "x", "--instruction-file", "bytes"], "not allowed with"),
         (["-i", "x", "-w", "--diff"], "--write contradicts"),
         (["-i", "x", "-w", "--check"], "--write contradicts"),
+        (["-i", "x", "--stdin-filename", "x.py"], "give - as FILE"),
+        (["-i", "x", "--trace", "no/such/t"], "name a file in a folder that exists"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_exit_code_2(file, editor, monkeypatch, argv, reason):
