@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lookahead.cli import bench_generate
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus
+from lookahead.cli.help import EXIT_CODES, HelpFormatter
 from lookahead.cli.machine import machine
 from lookahead.cli.status import live_status
 
@@ -29,6 +30,19 @@ _UNITS = {"": 1, "k": 1024, "M": 1024**2}
 _LARGEST = 16 * 1024**2
 _NOT_TEXT = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
 _COLUMNS = ("method", "tokens", "build ns/token", "step us p50", "step us p99", "bytes/token")
+_DESCRIPTION = """\
+Measure what lookup costs and gains on this machine: the index alone, or generation with a model."""
+_EPILOG = f"""\
+examples:
+  specdec-lookup bench generate --tokens 64 --repeats 1
+  specdec-lookup bench index --sizes 8k,128k
+{EXIT_CODES}"""
+_INDEX_EPILOG = f"""\
+examples:
+  specdec-lookup bench index
+  specdec-lookup bench index --sizes 8k,128k --methods ours,proposer --repeats 3
+  specdec-lookup bench index --json
+{EXIT_CODES}"""
 _INDEX_DESCRIPTION = """\
 Measure the index alone, with no model, on real text: Python's standard library in the model's tokens. A step appends
 4 tokens, finds the longest match and drafts 16 tokens; `proposer` is all that a step of decoding spends outside the
@@ -38,12 +52,14 @@ transformers' prompt lookup (builtin), vLLM's n-gram proposer and Arctic's suffi
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the benchmarks to the parser of the subcommand."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", dest="benchmark", required=True)
     index = benchmarks.add_parser(
         "index",
         help="the suffix index beside other systems' lookups",
         description=_INDEX_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_INDEX_EPILOG,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     index.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
@@ -68,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         benchmarks.add_parser(
             "generate",
             help="generation with a model: plain, transformers' prompt lookup and ours",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
     )

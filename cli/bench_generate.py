@@ -32,7 +32,8 @@ examples:
   specdec-lookup bench generate --model Qwen/Qwen2.5-Coder-1.5B-Instruct --dtype bfloat16 --plot speed.svg
   specdec-lookup bench generate --data prompts.jsonl
 
-A line of --data holds a prompt, or before (a file's text) and instruction."""
+A line of --data holds a prompt, or before (a file's text) and instruction.
+exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 
 
 @dataclass(slots=True)

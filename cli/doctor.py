@@ -26,7 +26,8 @@ examples:
   specdec-lookup doctor
   specdec-lookup doctor --model Qwen/Qwen2.5-Coder-1.5B-Instruct --dtype bfloat16 --data logs.jsonl
 
-A line of --data holds prompt and output, or the messages of a chat; see `specdec-lookup replay --help`."""
+A line of --data holds prompt and output, or the messages of a chat; see `specdec-lookup replay --help`.
+exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 _LIBRARIES = ("torch", "transformers", "numba", "numpy")
 _BAR = 40
 

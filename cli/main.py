@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, doctor, edit, generate, memory, replay, report
+from lookahead.cli import bench, completion, doctor, edit, generate, memory, replay, report
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
+from lookahead.cli.help import HelpFormatter
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
 
 _NAME = "specdec-lookup"
@@ -19,6 +20,14 @@ _DESCRIPTION = """\
 Decode sooner without a draft model: what a model copies is looked up in its own text and verified in one step,
 so that the output is the model's own, token for token."""
 _EPILOG = """\
+examples:
+  specdec-lookup edit app.py -i "Rename the class Config to Settings"
+  specdec-lookup edit src --include "*.py" -i "Add type hints" --model Qwen/Qwen2.5-Coder-7B-Instruct
+  specdec-lookup generate "Explain suffix automata in three sentences." --stats
+  specdec-lookup doctor --data logs.jsonl
+
+exit codes: 0 done, 1 a file would change (edit --check), 2 wrong usage, 3 failed, 130 interrupted
+
 environment:
   SPECDEC_LOOKUP_MODEL   model to use where --model is not given
   SPECDEC_LOOKUP_HOME    folder for the default model (default: the user's cache folder)
@@ -66,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog=_NAME,
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
@@ -79,10 +88,9 @@ def build_parser() -> argparse.ArgumentParser:
         ("doctor", doctor, "say whether lookup will help here: model, machine, your own text"),
         ("replay", replay, "replay recorded outputs through our drafting and others'"),
         ("memory", memory, "make and look after stores of documents to draft from"),
+        ("completion", completion, "print a script that completes the command in a shell"),
     ):
-        command = commands.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
+        command = commands.add_parser(name, help=summary, formatter_class=HelpFormatter, allow_abbrev=False)
         module.configure(command)
         command.set_defaults(command=name)
     return parser
@@ -101,6 +109,7 @@ def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
         "doctor": doctor.run,
         "replay": replay.run,
         "memory": memory.run,
+        "completion": completion.run,
     }
     return runs[args.command](args, environment)
 

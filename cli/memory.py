@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
+from lookahead.cli.help import EXIT_CODES, HelpFormatter
 from lookahead.cli.status import live_status
 from lookahead.cli.units import duration, size
 
@@ -23,9 +24,19 @@ Make a store of documents (texts, repositories, earlier outputs) that generation
 Documents are in namespaces, which never see each other. A file is a document; its name is its path as it was given."""
 
 
+_EPILOG = f"""\
+examples:
+  specdec-lookup memory build src.store src docs
+  specdec-lookup memory add src.store tests --namespace tests --budget 500M
+  specdec-lookup memory info src.store --documents
+  specdec-lookup memory forget src.store --namespace tests
+  specdec-lookup memory verify src.store
+{EXIT_CODES}"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the commands to the parser of the subcommand."""
-    parser.description = _DESCRIPTION
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="memory_command", required=True)
     build = _command(commands, "build", "make a store of files and folders")
     _add_sources(build)
@@ -52,7 +63,15 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
 
 
 def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    example = next(line for line in _EPILOG.splitlines() if line.startswith(f"  specdec-lookup memory {name} "))
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"examples:\n{example}\n{EXIT_CODES}",
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
     command.add_argument("store", type=Path, metavar="STORE", help="the store's file")
     command.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return command

@@ -33,7 +33,13 @@ methods: ours; chains (ours without trees); remembering (ours with the outputs o
 builtin (transformers' prompt lookup); vllm-ngram; suffix-decoding (where arctic-inference is installed);
 linear:A,B (a draft of A x match length + B); linear:best (the best of ten such rules, chosen on the very
 file and cost); and the oracles copy, anchored and length. What a method drafts may depend on the cost: the columns of
-tokens and drafts are those at the first cost, and a speedup is that of a replay at its own cost."""
+tokens and drafts are those at the first cost, and a speedup is that of a replay at its own cost.
+
+examples:
+  specdec-lookup replay logs.jsonl
+  specdec-lookup replay edits.jsonl rag.jsonl --methods ours,builtin --cost 0.003,0.1
+  specdec-lookup replay logs.jsonl --json
+exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
