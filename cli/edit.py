@@ -5,8 +5,7 @@ from pathlib import Path
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import ExitStatus, UsageError, os_reason
-from lookahead.cli.options import add_color_option, add_generation_options, add_model_options
-from lookahead.cli.trace_file import add_trace_option, tracing
+from lookahead.cli.options import add_color_option, add_generation_options, add_model_options, add_trace_option
 
 _STDIN = "-"
 _DESCRIPTION = """\
@@ -76,6 +75,7 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     instruction = _instruction(args, environment)
     from lookahead.cli.selection import select_files
     from lookahead.cli.session import Session  # here, because --help shall not wait for it
+    from lookahead.cli.trace_file import tracing
 
     args.files = select_files(args.files, args.include)
     with tracing(args, Console(environment, args.color)) as trace:

@@ -3,17 +3,15 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
-from lookahead.cli.generation import Completion, Generator, Sampling, room_for_answer
-from lookahead.cli.learned import Learned
-from lookahead.cli.options import add_color_option, add_generation_options, add_model_options
-from lookahead.cli.prompts import encode, render
-from lookahead.cli.status import summary
-from lookahead.cli.trace import Trace
-from lookahead.cli.trace_file import add_trace_option, tracing
+from lookahead.cli.options import add_color_option, add_generation_options, add_model_options, add_trace_option
+
+if TYPE_CHECKING:
+    from lookahead.cli.generation import Completion, Generator
+    from lookahead.cli.trace import Trace
 
 _STDIN = "-"
 _DEFAULT_LENGTH = 512
@@ -51,11 +49,16 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     """Complete one prompt."""
     console = Console(environment, args.color)
     prompt = _prompt(args, environment)
+    from lookahead.cli.trace_file import tracing  # here, because --help shall not wait for it
+
     with tracing(args, console) as trace:
         return _complete(args, prompt, console, trace)
 
 
-def _complete(args: argparse.Namespace, prompt: str, console: Console, trace: Trace | None) -> ExitStatus:
+def _complete(args: argparse.Namespace, prompt: str, console: Console, trace: "Trace | None") -> ExitStatus:
+    from lookahead.cli.generation import room_for_answer
+    from lookahead.cli.status import summary
+
     generator = load_generator(args, console, trace)
     ids = _prompt_ids(generator.tokenizer, prompt, raw=args.raw)
     try:
@@ -68,8 +71,10 @@ def _complete(args: argparse.Namespace, prompt: str, console: Console, trace: Tr
     return ExitStatus.OK
 
 
-def load_generator(args: argparse.Namespace, console: Console, trace: Trace | None = None) -> Generator:
+def load_generator(args: argparse.Namespace, console: Console, trace: "Trace | None" = None) -> "Generator":
     """Return the model that the command line asks for."""
+    from lookahead.cli.generation import Generator, Sampling
+    from lookahead.cli.learned import Learned
     from lookahead.cli.models import ModelOptions, load
 
     model, tokenizer = load(ModelOptions.from_args(args), console)
@@ -79,7 +84,7 @@ def load_generator(args: argparse.Namespace, console: Console, trace: Trace | No
     )
 
 
-def _write(generator: Generator, ids: list[int], limit: int, args: argparse.Namespace, console: Console) -> None:
+def _write(generator: "Generator", ids: list[int], limit: int, args: argparse.Namespace, console: Console) -> None:
     if args.json:
         console.data(_as_json(generator.complete(ids, limit)))
         return
@@ -88,7 +93,7 @@ def _write(generator: Generator, ids: list[int], limit: int, args: argparse.Name
         console.data(b"\n")
 
 
-def _as_json(done: Completion) -> bytes:
+def _as_json(done: "Completion") -> bytes:
     record = {"text": done.text, "finish_reason": "length" if done.cut else "stop", "stats": done.stats}
     return json.dumps(record).encode() + b"\n"
 
@@ -105,6 +110,8 @@ def _text_streamer(tokenizer: Any, console: Console) -> Any:
 
 
 def _prompt_ids(tokenizer: Any, prompt: str, *, raw: bool) -> list[int]:
+    from lookahead.cli.prompts import encode, render
+
     if raw or not getattr(tokenizer, "chat_template", None):
         return encode(tokenizer, prompt, special_tokens=True)
     rendered, is_chat = render(tokenizer, [{"role": "user", "content": prompt}])

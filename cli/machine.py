@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -25,6 +24,8 @@ def cpu() -> str:
 
 def version_of(package: str) -> str:
     """Return the installed version of a package."""
+    from importlib.metadata import PackageNotFoundError, version  # here, because --help shall not wait for it
+
     try:
         return version(package)
     except PackageNotFoundError:

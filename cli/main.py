@@ -6,10 +6,10 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 from lookahead import __version__
-from lookahead.cli import bench, completion, doctor, edit, generate, memory, replay, report
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.help import HelpFormatter
@@ -33,6 +33,18 @@ environment:
   SPECDEC_LOOKUP_HOME    folder for the default model (default: the user's cache folder)
   SPECDEC_LOOKUP_DEBUG   set to 1 to see where an unexpected error came from
   NO_COLOR               set to turn colour off"""
+
+_COMMANDS = {
+    "edit": "edit files as an instruction says",
+    "generate": "complete a prompt",
+    "report": "show a trace of edit or generate as an HTML page",
+    "bench": "measure what lookup decoding gains",
+    "doctor": "say whether lookup will help here: model, machine, your own text",
+    "replay": "replay recorded outputs through our drafting and others'",
+    "memory": "make and look after stores of documents to draft from",
+    "completion": "print a script that completes the command in a shell",
+}
+"""Every subcommand, which is the module of the same name, and what it does."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,8 +81,12 @@ def main(argv: Sequence[str] | None = None, environment: Environment | None = No
     return ExitStatus.INTERRUPTED if interrupted() else status
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with all subcommands."""
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser with all subcommands.
+
+    Args:
+        only: The subcommand whose arguments are wanted, which saves importing the others; None for all of them.
+    """
     parser = _Parser(
         prog=_NAME,
         description=_DESCRIPTION,
@@ -80,38 +96,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module, summary in (
-        ("edit", edit, "edit files as an instruction says"),
-        ("generate", generate, "complete a prompt"),
-        ("report", report, "show a trace of edit or generate as an HTML page"),
-        ("bench", bench, "measure what lookup decoding gains"),
-        ("doctor", doctor, "say whether lookup will help here: model, machine, your own text"),
-        ("replay", replay, "replay recorded outputs through our drafting and others'"),
-        ("memory", memory, "make and look after stores of documents to draft from"),
-        ("completion", completion, "print a script that completes the command in a shell"),
-    ):
+    for name, summary in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=HelpFormatter, allow_abbrev=False)
-        module.configure(command)
+        if only in (None, name):
+            _module(name).configure(command)
         command.set_defaults(command=name)
     return parser
+
+
+def _module(command: str) -> Any:
+    return import_module(f"lookahead.cli.{command}")
 
 
 def _run(argv: Sequence[str] | None, environment: Environment) -> ExitStatus:
     args = _parse(argv, environment)
     if isinstance(args, ExitStatus):
         return args
-    if args.command == "bench":
-        return ExitStatus(bench.run(args))
-    runs = {
-        "edit": edit.run,
-        "generate": generate.run,
-        "report": report.run,
-        "doctor": doctor.run,
-        "replay": replay.run,
-        "memory": memory.run,
-        "completion": completion.run,
-    }
-    return runs[args.command](args, environment)
+    return ExitStatus(_module(args.command).run(args, environment))
 
 
 def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Namespace | ExitStatus:
@@ -119,7 +120,8 @@ def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Nam
     shown = io.StringIO()
     try:
         with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(environment.stderr):
-            return build_parser().parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            return build_parser(next((word for word in words if word in _COMMANDS), "")).parse_args(argv)
     except SystemExit as end:
         return ExitStatus(end.code or 0)
     finally:

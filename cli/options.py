@@ -3,6 +3,7 @@
 import argparse
 import math
 import re
+from typing import Any
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -53,6 +54,13 @@ def add_generation_options(parser: argparse.ArgumentParser, max_new_tokens: str)
     group.add_argument("--top-k", type=positive_integer, metavar="K", help="sample among the K likeliest tokens")
     group.add_argument("--seed", type=seed, metavar="N", help="seed for sampling")
     group.add_argument("--no-lookup", action="store_true", help="decode plainly, one token a step, to compare")
+
+
+def add_trace_option(parser: Any) -> None:
+    """Add the option that names the file of the trace."""
+    parser.add_argument(
+        "--trace", metavar="FILE", help="record every step in FILE (JSON lines); `specdec-lookup report FILE` shows it"
+    )
 
 
 def add_color_option(parser: argparse.ArgumentParser) -> None:

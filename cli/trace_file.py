@@ -15,13 +15,6 @@ from lookahead.cli.trace import VERSION, Trace
 _NOT_SETTINGS = {"command", "color", "trace", "json", "stats", "write", "diff", "check", "backup"}
 
 
-def add_trace_option(group: Any) -> None:
-    """Add the option that names the file."""
-    group.add_argument(
-        "--trace", metavar="FILE", help="record every step in FILE (JSON lines); `specdec-lookup report FILE` shows it"
-    )
-
-
 @contextlib.contextmanager
 def tracing(args: argparse.Namespace, console: Console) -> Iterator[Trace | None]:
     """Yield the trace that the command line asks for, if it does, and write it when the block ends, however it ends."""
