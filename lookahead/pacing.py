@@ -51,13 +51,16 @@ class Pacing:
             found = self._costs[bucket] = shorter.successor()
         return found
 
-    def length(self, plan: Plan, context: int = 0) -> int:
-        """Return how many tokens of the candidate that the plan follows are worth verifying now; 0 is an answer."""
+    def length(self, plan: Plan, context: int = 0, share: float = 1.0) -> int:
+        """Return how many tokens of the candidate that the plan follows are worth verifying now; 0 is an answer.
+
+        ``share`` is what one of the plan's tokens is of a token for every row.
+        """
         cost = self.cost(context)
         length = best_length(tuple(plan), cost.curve, cost.worth)
         if length:
             self._passed_over, self._patience = 0, _LEAST_PATIENCE
-        elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY:
+        elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY * share:
             self._passed_over += 1
             if self._passed_over > self._patience:
                 self._passed_over, self._patience = 0, min(2 * self._patience, _MOST_PATIENCE)

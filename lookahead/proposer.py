@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookahead.candidates import (
     CONTEXT,
@@ -48,6 +49,7 @@ class LookupProposer:
 
     Attributes:
         branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
+        packed: Whether the rows of a batch are read without padding, so that each may draft as far as it likes.
 
     Example:
         >>> proposer = LookupProposer(LookupConfig(max_draft=3), prompt=[5, 6, 7, 8, 9])
@@ -75,7 +77,7 @@ class LookupProposer:
         self._candidates, self._plan = empty_candidates(), empty_plan()
         self._planned = False
         self._prediction = prediction
-        self.branches = False
+        self.branches, self.packed = False, False
         documents = [self._add(text, REFERENCE) for text in references if len(text)]
         start = len(self._index)
         if prediction is not None and len(prediction):
@@ -96,9 +98,24 @@ class LookupProposer:
         return self._index
 
     @property
-    def _context(self) -> int:
+    def pacing(self) -> Pacing:
+        """What is known of the model's costs and of how drafts fare."""
+        return self._pacing
+
+    @property
+    def context(self) -> int:
         """Tokens of the text, those of other documents left out."""
         return len(self._index) - self._text_start
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether drafts are as long as ``draft_per_match`` says, whatever they cost."""
+        return bool(self._config.draft_per_match)
+
+    @property
+    def survival(self) -> NDArray[np.float64]:
+        """The chance that each token of the candidate that :meth:`consider` has chosen is accepted, and all before."""
+        return self._plan.alive[: self._plan.chosen[FOLLOWED]]
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append the tokens that a step emitted."""
@@ -116,11 +133,11 @@ class LookupProposer:
     def propose(self, room: int) -> Draft:
         """Return the draft for the next step, at most ``room`` tokens; empty when nothing matches or nothing pays."""
         limit = self.consider(room)
-        if self._config.draft_per_match:
+        if self.follows_rule:
             return self._by_rule(limit)
         if not limit:
             return EMPTY
-        length = self._pacing.length(self._plan, self._context)
+        length = self._pacing.length(self._plan, self.context)
         if length and self.branches and self._candidates.count[0] > 1:
             return self._tree(length, limit)
         return self.draft(length)
@@ -159,7 +176,8 @@ class LookupProposer:
     def observe(self, step: StepRecord) -> None:
         """Learn what a step of the model cost."""
         tokens = step.emitted_tokens / step.rows
-        self._pacing.observe(step.width, step.forward_s, tokens, self._context)
+        width = 1 + round(step.draft_tokens / packed_unit(step.rows)) if self.packed else step.width
+        self._pacing.observe(width, step.forward_s, tokens, self.context)
 
     def finish(self) -> None:
         """Note, at the end of the text, what the output has around the prediction, and remember it if that is asked."""
@@ -182,7 +200,7 @@ class LookupProposer:
     def _tree(self, length: int, limit: int) -> Draft:
         """Draft so many tokens of the chosen candidate, and the branches beside it that pay."""
         offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
-        cost = self._pacing.cost(self._context)
+        cost = self._pacing.cost(self.context)
         curve, worth = cost.curve, cost.worth
         most = min(limit, MAX_DEPTH)
         nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, most)
@@ -212,6 +230,16 @@ class LookupProposer:
         return len(self._index) - 1, source
 
 
+def packed_unit(rows: int) -> int:
+    """Return the draft tokens by which the cost of a packed batch is told apart: a quarter of one per row.
+
+    Example:
+        >>> [packed_unit(rows) for rows in (1, 3, 8, 64)]
+        [1, 1, 2, 16]
+    """
+    return max(1, rows // 4)
+
+
 @cache
 def warm_up() -> None:
     """Compile the kernels, or load them from numba's cache, once in a process: before a clock runs."""
@@ -220,28 +248,3 @@ def warm_up() -> None:
     proposer.propose(4)
     proposer.extend([6])
     proposer.observe(StepRecord(1, 1, 2, 2, "context", 1, 1e-5, 1e-2))
-
-
-def propose_together(proposers: Sequence[LookupProposer], rooms: Sequence[int]) -> list[Draft]:
-    """Return a draft for each row of a batch, of one length for all as far as each goes: all rows pay for the widest.
-
-    Args:
-        proposers: One for each row; they share their pacing.
-        rooms: Tokens that fit into each row's next step.
-
-    Example:
-        >>> rows = [LookupProposer(LookupConfig(), [5, 6, 7, 8, 5, 6], pacing=Pacing()) for _ in range(2)]
-        >>> [draft.tokens[0] for draft in propose_together(rows, [9, 9])]
-        [7, 7]
-    """
-    if len(proposers) == 1 or any(each._config.draft_per_match for each in proposers):
-        return [each.propose(room) for each, room in zip(proposers, rooms, strict=True)]
-    for each, room in zip(proposers, rooms, strict=True):
-        each.consider(room)
-    first, pooled = proposers[0], empty_plan()
-    for each in proposers:
-        followed = int(each._plan.chosen[FOLLOWED])
-        pooled.alive[:followed] += each._plan.alive[:followed] / len(proposers)
-        pooled.chosen[FOLLOWED] = max(followed, int(pooled.chosen[FOLLOWED]))
-    length = first._pacing.length(pooled, max(each._context for each in proposers))
-    return [each.draft(length) for each in proposers]

@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from lookahead.plugins.hf_packed import packed_block
+
 _packing: ContextVar[bool] = ContextVar("lookahead_packing", default=False)
 _UNKNOWN = ("softcap", "position_bias", "output_attentions")  # arguments that change what is computed
 
@@ -46,19 +48,24 @@ def _in_front_of(registered: Callable[..., Any]) -> Callable[..., Any]:
     def attend(
         module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
     ) -> tuple[Tensor, None]:
-        if torch.compiler.is_compiling() or not _packing.get() or not _is_grouped_block(query, key, attention_mask):
+        if torch.compiler.is_compiling() or not _packing.get() or not _is_block(query, key, attention_mask):
             return registered(module, query, key, value, attention_mask, **kwargs)
         if any(kwargs.get(name) is not None and kwargs[name] is not False for name in _UNKNOWN):
             return registered(module, query, key, value, attention_mask, **kwargs)
-        return attend_packed(query, key, value, attention_mask, kwargs.get("scaling"), kwargs.get("dropout", 0.0)), None
+        block, options = packed_block(), (kwargs.get("scaling"), kwargs.get("dropout", 0.0))
+        if block is None:
+            return attend_packed(query, key, value, attention_mask, *options), None
+        return block.together(attend_packed(block.apart(query), key, value, attention_mask, *options)), None
 
     attend.packs_groups = True  # type: ignore[attr-defined]
     return attend
 
 
-def _is_grouped_block(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
+def _is_block(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
+    """Whether several tokens are read under a mask, by heads that share keys or in rows laid end to end."""
     heads, tokens = query.shape[1:3]
-    return mask is not None and tokens > 1 and heads > key.shape[1] > 0 and heads % key.shape[1] == 0
+    shared = heads > key.shape[1] > 0 and heads % key.shape[1] == 0
+    return mask is not None and tokens > 1 and (shared or packed_block() is not None)
 
 
 def attend_packed(

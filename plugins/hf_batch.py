@@ -1,8 +1,9 @@
 """HFBatchTarget: a batch whose rows accept drafts of different lengths, behind the loop's TargetModel protocol.
 
-Rejected tokens leave holes in the rows that accepted fewer than others. Where every layer sees all positions the
-attention mask hides the holes, and they are closed when they have become many; elsewhere at once, so that each row's
-text ends at the right edge with padding on the left, as transformers expects it. Rows that have ended leave the batch.
+Rejected tokens leave holes in the rows that accepted fewer than others. Where mask and positions alone decide what a
+token sees, the mask hides the holes, and they are closed when they have become many; elsewhere at once, so that each
+row's text ends at the right edge with padding on the left, as transformers expects it. Rows that have ended leave the
+batch.
 """
 
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ from lookahead.draft import Draft
 from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import CropRollback
-from lookahead.plugins.hf_growth import keeps_every_position
 from lookahead.plugins.hf_output import HFOutput
+from lookahead.plugins.hf_packed import PackedRows, packed_inputs, reading_packed
 from lookahead.plugins.hf_target import position_limits, position_room
+from lookahead.plugins.hf_tree import reads_trees
 
 _WASTE = 0.25  # share of holes, of the longest row's text, from which on they are closed
 _WIDEST = 128  # tokens that a step may read, and more
@@ -65,13 +67,19 @@ class HFBatchTarget:
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
         self._kwargs[self._cache_name] = outputs.get(self._cache_name, self.cache)
         self._takes_positions = self._kwargs.pop("position_ids", None) is not None
-        self._may_leave_holes = self._takes_positions and keeps_every_position(self._model, self.cache)
+        self._may_leave_holes = self._takes_positions and reads_trees(self._model, self.cache)
         self._rollback = CropRollback(self.cache, ids.shape[1])
+        self._packs = self.packs_rows()
         return list(outputs.logits[:, -1:].clone())
 
     def takes_trees(self) -> bool:
         """Return that drafts must be chains: rows of different trees would need masks of different shapes."""
         return False
+
+    def packs_rows(self) -> bool:
+        """Return whether rows are read without padding; known after the prefill."""
+        attention = getattr(self._model.config.get_text_config(decoder=True), "_attn_implementation", None)
+        return self._may_leave_holes and attention == "sdpa"
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""
@@ -90,12 +98,22 @@ class HFBatchTarget:
         inputs = self._model.prepare_inputs_for_generation(
             ids, next_sequence_length=width, **self._kwargs | self._masks(lengths, width)
         )
+        self._width = width
+        if self._packs and min(lengths) < width:
+            return self._read_packed(inputs, lengths), width
         if "logits_to_keep" in inputs:
             inputs["logits_to_keep"] = width
         with grouped_attention():
             logits = self._model(**inputs, return_dict=True).logits[:, -width:]
-        self._width = width
         return [part[:length] for part, length in zip(logits, lengths, strict=True)], width
+
+    def _read_packed(self, inputs: dict[str, Any], lengths: list[int]) -> list[Tensor]:
+        """Read the blocks of all rows end to end, as one row without padding."""
+        block = PackedRows.of(lengths, self._device)
+        inputs = packed_inputs(inputs, block, self._seen.shape[1])
+        with grouped_attention(), reading_packed(block):
+            logits = self._model(**inputs, return_dict=True).logits[0]
+        return list(logits.split(lengths))
 
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep the committed tokens of every row that goes on."""

@@ -21,8 +21,9 @@ from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_plain import plain_reason
 from lookahead.plugins.hf_state import state_of
 from lookahead.plugins.hf_target import HFTarget
-from lookahead.proposer import LookupProposer, propose_together
+from lookahead.proposer import LookupProposer
 from lookahead.stats import DecodingStats
+from lookahead.together import propose_together
 
 _OVERLAP = 16  # tokens by which a second start of a text runs into the first, so that the match goes on there
 
@@ -81,6 +82,7 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         stats.start_decoding(perf_counter() - started)
         for proposer in proposers:
             proposer.branches = config.trees and target.takes_trees()
+            proposer.packed = target.packs_rows()
         ours = all(isinstance(proposer, LookupProposer) for proposer in proposers)
         decode(target, proposers, output, stats, propose_together if ours else propose_each)
     if call.streamer is not None:

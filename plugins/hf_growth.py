@@ -5,6 +5,8 @@ from typing import Any
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
+from lookahead.plugins.hf_packed import packed_block
+
 GROWTH = 256
 """Positions by which a full layer grows: one copy in so many tokens, and no more memory than that."""
 
@@ -21,7 +23,9 @@ class GrowingLayer(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """Append the new keys and values, and return all."""
+        """Append the new keys and values, and return all; those of packed rows each to its row."""
+        if (block := packed_block()) is not None:
+            key_states, value_states = block.apart(key_states), block.apart(value_states)
         keys, values = self._room or (self.keys, self.values)
         keys, self.keys = _appended(keys, self.keys, key_states)
         values, self.values = _appended(values, self.values, value_states)

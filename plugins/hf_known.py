@@ -42,4 +42,7 @@ TREES = frozenset({
     "xglm", "youtu",
 })
 # fmt: on
-"""Those that read a tree of draft tokens as they read its branches one by one, where every layer sees all positions."""
+"""Those that read a tree of draft tokens as they read its branches one by one, where every layer sees all positions.
+
+What a token sees there, mask and positions alone decide: so rows with holes and rows laid end to end are read as well.
+"""

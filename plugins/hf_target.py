@@ -71,6 +71,10 @@ class HFTarget:
         counted = isinstance(self._kwargs.get("position_ids"), Tensor)
         return counted and not self._fixed_width and not self._prefix and reads_trees(self._model, self.cache)
 
+    def packs_rows(self) -> bool:
+        """Return that there is one row only."""
+        return False
+
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
         length, unread = self._text.length, self._text.length - self._rollback.cached

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
 
-PACED = {"test_pacing", "test_proposer", "test_real_model", "test_replay"}
+PACED = {"test_together", "test_pacing", "test_proposer", "test_real_model", "test_replay"}
 
 settings.register_profile("default", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile(
@@ -24,4 +24,4 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def without_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draft all that has a chance, but where pacing itself is tested: a clock decides differently every run."""
     if request.path.stem not in PACED:
-        monkeypatch.setattr(Pacing, "length", lambda self, plan, context: int(plan.chosen[FOLLOWED]))
+        monkeypatch.setattr(Pacing, "length", lambda self, plan, *_: int(plan.chosen[FOLLOWED]))

@@ -90,10 +90,10 @@ def test_random_drafts_change_no_row(models, name, seed, sampled, monkeypatch) -
     assert torch.equal(generate(models[name], True, rows=8, seed=seed, **options), plain)
 
 
-def test_fewer_steps_than_plain_and_ended_rows_cost_none(models) -> None:
-    model, widths = models["llama"], []
+def test_fewer_steps_than_plain_and_neither_ended_rows_nor_padding_are_read(models) -> None:
+    model, read = models["llama"], []
     handle = model.register_forward_pre_hook(
-        lambda _, __, kwargs: widths.append(kwargs["input_ids"].shape), with_kwargs=True
+        lambda _, __, kwargs: read.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     try:
         text = generate(model, True, rows=8)
@@ -101,7 +101,7 @@ def test_fewer_steps_than_plain_and_ended_rows_cost_none(models) -> None:
         handle.remove()
     stats = hf.stats(model)
     assert stats.steps < text.shape[1] - ragged(8)["input_ids"].shape[1] - 1
-    assert [record.rows for record in stats.records] == [shape[0] for shape in widths[1:]]
+    assert [record.rows + record.draft_tokens for record in stats.records] == read[1:]
     assert stats.records[-1].rows < 8
     assert stats.generated_tokens == int((text[:, ragged(8)["input_ids"].shape[1] :] != 0).sum())
 

@@ -9,7 +9,7 @@ from lookahead.draft import EMPTY
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
-from lookahead.proposer import propose_together
+from lookahead.together import propose_together
 
 
 def proposer(

@@ -1,0 +1,93 @@
+"""Packed rows: the blocks of a batch laid end to end, so that no row pays for another's longer draft.
+
+The model reads one row of all tokens; only attention and cache see the rows. Keys and values of the block are put
+where each row's belong, and queries are padded to the longest row for attention alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """Where the tokens of a packed block belong.
+
+    Attributes:
+        rows: Rows of the batch.
+        width: Tokens of the longest row's block.
+        places: Row times width plus place in the row's block, for every token, ``[tokens]``.
+
+    Example:
+        >>> block = PackedRows.of([2, 1], torch.device("cpu"))
+        >>> block.places.tolist()
+        [0, 1, 2]
+        >>> block.apart(torch.tensor([[[[5.0], [6.0], [7.0]]]])).tolist()
+        [[[[5.0], [6.0]]], [[[7.0], [0.0]]]]
+    """
+
+    rows: int
+    width: int
+    places: Tensor
+
+    @classmethod
+    def of(cls, lengths: Sequence[int], device: torch.device) -> "PackedRows":
+        """Return the layout of rows of these lengths."""
+        width = max(lengths)
+        places = [row * width + place for row, length in enumerate(lengths) for place in range(length)]
+        return cls(len(lengths), width, torch.tensor(places, device=device))
+
+    def apart(self, states: Tensor) -> Tensor:
+        """Return ``[1, heads, tokens, size]`` as ``[rows, heads, width, size]``, zeros behind shorter rows."""
+        _, heads, _, size = states.shape
+        spread = states.new_zeros(heads, self.rows * self.width, size)
+        spread[:, self.places] = states[0]
+        return spread.view(heads, self.rows, self.width, size).transpose(0, 1)
+
+    def together(self, states: Tensor) -> Tensor:
+        """Return ``[rows, width, ...]`` as ``[1, tokens, ...]``."""
+        return states.flatten(0, 1)[self.places][None]
+
+
+_block: ContextVar[PackedRows | None] = ContextVar("lookahead_packed_rows", default=None)
+
+
+@contextmanager
+def reading_packed(block: PackedRows) -> Iterator[None]:
+    """Let attention and cache layers take the rows of a block apart, in this thread."""
+    token = _block.set(block)
+    try:
+        yield
+    finally:
+        _block.reset(token)
+
+
+def packed_block() -> PackedRows | None:
+    """Return the layout of the block that is being read, if it is a packed one."""
+    return _block.get()
+
+
+def packed_inputs(inputs: dict[str, Any], block: PackedRows, past: int) -> dict[str, Any]:
+    """Return the arguments of a forward that reads the rows of a padded block without their padding.
+
+    Args:
+        inputs: As prepared for the padded block, ``[rows, width]``, with positions and a two-dimensional mask.
+        block: The layout.
+        past: Columns of the cache.
+    """
+    mask, device = inputs["attention_mask"], block.places.device
+    columns = torch.arange(past + block.width, device=device)
+    seen = columns <= past + torch.arange(block.width, device=device)[:, None]
+    kept = {"logits_to_keep": len(block.places)} if "logits_to_keep" in inputs else {}
+    return {
+        **inputs,
+        **kept,
+        "input_ids": block.together(inputs["input_ids"]),
+        "position_ids": block.together(inputs["position_ids"]),
+        "attention_mask": (mask[:, None, None, :] != 0) & seen,
+    }
