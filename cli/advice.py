@@ -24,6 +24,7 @@ class Advice:
         vllm: Best n-gram settings (shortest, longest, tokens), and their modelled speed.
         llama_cpp: Best ngram-simple settings (n, m), and their modelled speed.
         documents: Modelled speed of ours with the records' prediction and references; None where there are none.
+        memory: Modelled speed of ours with the outputs of earlier records in memory; None for a single record.
     """
 
     items: int
@@ -34,6 +35,7 @@ class Advice:
     vllm: tuple[tuple[int, int, int], float]
     llama_cpp: tuple[tuple[int, int], float]
     documents: float | None
+    memory: float | None = None
 
     def sentences(self) -> str:
         """Return one paragraph for a person."""
@@ -46,10 +48,41 @@ class Advice:
                 f"Lookup hardly pays on this text ({self.ours:.2f} times), and costs nothing either: it drafts rarely"
             )
         parts = [f"{verdict}, at {self.tokens_per_step:.2f} tokens per forward pass ({self.items} records)."]
-        if self.documents is not None:
-            parts.append(f"With prediction and references it is {self.documents:.2f} times.")
-        parts.append("Leave the options at their defaults: lengths follow the measured costs.")
+        parts += self._sources()
         return " ".join(parts)
+
+    def _sources(self) -> list[str]:
+        """Return what to copy from, beside prompt and output, and how that is set."""
+        parts = []
+        if self.documents is not None:
+            gain = self._gain(self.documents)
+            parts.append(f"With prediction and references as sources it is {self.documents:.2f} times: {gain}.")
+        if self.memory is not None:
+            gain = self._gain(self.memory)
+            parts.append(f"With earlier outputs in memory it is {self.memory:.2f} times: {gain}.")
+        best = max(self.ours, self.documents or 0.0, self.memory or 0.0)
+        if best < self.ours * _PAYS:
+            parts.append("Prompt and output are the source to copy from; set nothing but hf.enable(model, tokenizer).")
+        elif best == self.memory:
+            parts.append('Set lookup={"memory": NAME, "remember": True} in every call.')
+        else:
+            parts.append('Set lookup={"prediction": TEXT, "references": [TEXT, ...]} in every call.')
+        parts.append("Leave the other options at their defaults: lengths follow the measured costs.")
+        return parts
+
+    def _own_settings(self) -> tuple[str, float]:
+        options = [("hf.enable(model, tokenizer)", self.ours)]
+        if self.documents is not None:
+            options.append(
+                ('model.generate(..., lookup={"prediction": TEXT, "references": [TEXT, ...]})', self.documents)
+            )
+        if self.memory is not None:
+            options.append(('model.generate(..., lookup={"memory": NAME, "remember": True})', self.memory))
+        best = max(options, key=lambda option: option[1])
+        return best if best[1] >= self.ours * _PAYS else options[0]
+
+    def _gain(self, speed: float) -> str:
+        return "worth setting" if speed >= self.ours * _PAYS else "not worth setting"
 
     def settings(self) -> list[tuple[str, str, float]]:
         """Return system, ready settings, and modelled speed."""
@@ -57,7 +90,7 @@ class Advice:
         (size_n, size_m), llama = self.llama_cpp
         number, built_in = self.transformers
         return [
-            ("specdec-lookup", "hf.enable(model, tokenizer)", self.ours),
+            ("specdec-lookup", *self._own_settings()),
             ("transformers", f"model.generate(..., prompt_lookup_num_tokens={number})", built_in),
             (
                 "vLLM",
@@ -105,4 +138,5 @@ def advise(recordings: "list[Recording]", curve: "CostCurve") -> Advice:
         vllm=(pair, vllm[pair]),
         llama_cpp=(sizes, llama[sizes]),
         documents=speed(LookupMethod(LookupConfig())) if knows_more else None,
+        memory=speed(LookupMethod(LookupConfig(), remember=True), bare) if len(bare) > 1 else None,
     )

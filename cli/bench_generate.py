@@ -4,28 +4,22 @@ import argparse
 import json
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
+from lookahead.cli.bench_measure import METHODS, Measured, run_once, warm_up
 from lookahead.cli.bench_prompts import TASKS, prompts
 from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError, ExitStatus, os_reason
 from lookahead.cli.machine import machine
 from lookahead.cli.options import add_model_options, positive_integer
-from lookahead.cli.status import live_status
+from lookahead.cli.status import live_progress
 
-METHODS: dict[str, dict[str, Any]] = {
-    "plain": {"lookup": False},
-    "builtin": {"lookup": False, "prompt_lookup_num_tokens": 10},
-    "ours": {"lookup": True},
-}
 _DESCRIPTION = """\
 Measure generation with a model: plain decoding, transformers' prompt lookup (builtin) and ours, by turns on the same
 prompts, after a warm-up. Prefill and decoding are timed apart; the table shows decoding, medians and ranges over the
 prompts and repeats. Without --data the prompts are ours: edits, answers from passages, rewrites, and chat, where there
-is little to copy."""
+is little to copy; chat is measured beside your own prompts and any choice of tasks too."""
 _EPILOG = """\
 examples:
   specdec-lookup bench generate --tokens 64 --repeats 1
@@ -34,34 +28,6 @@ examples:
 
 A line of --data holds a prompt, or before (a file's text) and instruction.
 exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
-
-
-@dataclass(slots=True)
-class Measured:
-    """What a method did on one task: a number for each prompt and repeat.
-
-    Attributes:
-        speeds: Tokens per second after the first token.
-        prefills: Seconds to the first token.
-        tokens: New tokens.
-        seconds: Of decoding, all together.
-        same: Texts that were plain decoding's.
-        tokens_per_step: Of ours; empty for the others.
-        acceptance: Accepted draft tokens per drafted one, of ours.
-    """
-
-    speeds: list[float] = field(default_factory=list)
-    prefills: list[float] = field(default_factory=list)
-    tokens: int = 0
-    seconds: float = 0.0
-    same: int = 0
-    tokens_per_step: list[float] = field(default_factory=list)
-    acceptance: list[float] = field(default_factory=list)
-
-    @property
-    def speed(self) -> float:
-        """Tokens per second over all."""
-        return self.tokens / self.seconds if self.seconds else 0.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=lambda text: _names(text, TASKS),
         default=list(TASKS),
         metavar="NAME,...",
-        help=f"of ours (default: {','.join(TASKS)})",
+        help=f"of ours; chat always comes too (default: {','.join(TASKS)})",
     )
     parser.add_argument(
         "--methods",
@@ -101,10 +67,12 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     if not args.json:
         console.data(_HEADING)
     chart: dict[str, dict[str, float]] = {}
-    with live_status(console, "warming up ...") as show:
-        _warm_up(model)
+    methods = list(dict.fromkeys(["plain", *args.methods]))
+    runs = sum(len(records) for _, records in tasks) * args.repeats * len(methods)
+    with live_progress(console, "warming up", runs) as advance:
+        warm_up(model)
         for task, records in tasks:
-            measured = _measure(model, tokenizer, records, args, lambda line, task=task: show(f"{task}: {line}"))
+            measured = _measure(model, tokenizer, records, args, lambda line, task=task: advance(f"{task}: {line}"))
             chart[task] = {name: figures.speed for name, figures in measured.items()}
             for name, figures in measured.items():
                 write = _json_line if args.json else _row
@@ -115,9 +83,14 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
 
 
 def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    if args.data is None:
-        yield from ((task, prompts(task)) for task in args.tasks)
-        return
+    """Yield names and records; chat, the honest worst case, is always among them."""
+    if args.data is not None:
+        yield args.data.stem, _own_records(args)
+    tasks = args.tasks if args.data is None else []
+    yield from ((task, prompts(task)) for task in dict.fromkeys([*tasks, "chat"]))
+
+
+def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
     try:
         lines = [line for line in args.data.read_text(encoding="utf-8").splitlines() if line.strip()]
         records = [json.loads(line) for line in lines]
@@ -128,7 +101,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]
         raise CommandError(f"--data {args.data} can't be read as JSON lines: {reason}") from None
     if not records or not all(isinstance(record, dict) and {"prompt", "before"} & set(record) for record in records):
         raise CommandError(f"--data {args.data}: every line needs a prompt, or before and instruction")
-    yield args.data.stem, records
+    return records
 
 
 def _measure(
@@ -137,81 +110,15 @@ def _measure(
     """Run every prompt with every method by turns; plain decoding first, to compare with."""
     methods = list(dict.fromkeys(["plain", *args.methods]))
     measured = {name: Measured() for name in methods}
-    for repeat in range(args.repeats):
+    for _ in range(args.repeats):
         for number, record in enumerate(records, 1):
             ids, plain = _prompt_ids(tokenizer, record), None
             for name in methods:
-                show(f"prompt {number} of {len(records)}, round {repeat + 1} of {args.repeats}, {name}")
-                text = _run(model, ids, args.tokens, name, measured[name])
+                show(f"prompt {number} of {len(records)}, {name}")
+                text = run_once(model, ids, args.tokens, name, measured[name])
                 plain = text if plain is None else plain
                 measured[name].same += text == plain
     return measured
-
-
-def _run(model: Any, ids: list[int], tokens: int, method: str, measured: Measured) -> list[int]:
-    """Generate once and note what it took."""
-    import torch
-
-    from lookahead.plugins import hf
-
-    prompt = torch.tensor([ids], device=model.device)
-    clock = _FirstToken(model.device)
-    started = perf_counter()
-    output = model.generate(
-        input_ids=prompt,
-        attention_mask=torch.ones_like(prompt),
-        max_new_tokens=tokens,
-        do_sample=False,
-        streamer=clock,
-        **METHODS[method],
-    )
-    _wait(model.device)
-    seconds = perf_counter() - clock.time
-    new = output[0, len(ids) :].tolist()
-    measured.prefills.append(clock.time - started)
-    if len(new) > 1:
-        measured.speeds.append((len(new) - 1) / seconds)
-        measured.tokens += len(new) - 1
-        measured.seconds += seconds
-    if method == "ours":
-        stats = hf.stats(model)
-        measured.tokens_per_step.append(stats.mean_acceptance_length)
-        measured.acceptance.append(stats.acceptance_rate)
-    return new
-
-
-class _FirstToken:
-    """A streamer that notes when the first token came."""
-
-    def __init__(self, device: Any) -> None:
-        self._device, self._calls, self.time = device, 0, 0.0
-
-    def put(self, value: Any) -> None:
-        """Take the prompt, and then tokens."""
-        self._calls += 1
-        if self._calls == 2:
-            _wait(self._device)
-            self.time = perf_counter()
-
-    def end(self) -> None:
-        """Nothing comes any more."""
-
-
-def _wait(device: Any) -> None:
-    """Wait until the device has done all it was given."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
-def _warm_up(model: Any) -> None:
-    """Load kernels and buffers before the clock runs."""
-    ids = [number % 50 + 5 for number in range(64)]
-    for method in METHODS:
-        _run(model, ids, 8, method, Measured())
 
 
 def _prompt_ids(tokenizer: Any, record: dict[str, Any]) -> list[int]:

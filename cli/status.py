@@ -71,6 +71,32 @@ def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(fitted(text))
 
 
+@contextlib.contextmanager
+def live_progress(console: Console, text: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar on a terminal's stderr; yields a function that says what begins now, the one before being done."""
+    environment = console.environment
+    if not environment.stderr_is_terminal:
+        yield lambda text: None
+        return
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    screen = RichConsole(
+        file=environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
+    )
+    columns = [BarColumn(max(8, min(40, screen.width - 40))), MofNCompleteColumn(), TimeRemainingColumn()]
+    words = TextColumn("{task.description}", markup=False)
+    with Progress(*columns, words, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+        task, begun = bar.add_task(text, total=total), False
+
+        def advance(text: str) -> None:
+            nonlocal begun
+            bar.update(task, description=text, advance=1 if begun else 0)
+            begun = True
+
+        yield advance
+
+
 class StatusStreamer:
     """A streamer for ``generate`` that reports the running figures a few times a second.
 

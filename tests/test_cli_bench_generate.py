@@ -49,7 +49,8 @@ def test_every_task_has_a_line_for_every_method_and_all_texts_are_plains(monkeyp
         assert low <= line["tokens_per_second_median"] <= high
         if line["method"] != "builtin":
             assert line["same_tokens"] == line["runs"]
-        assert (line["tokens_per_step"] is not None) == (line["method"] == "ours")
+        assert (line["acceptance_rate"] is not None) == (line["method"] == "ours")
+        assert line["tokens_per_step"] == 1 if line["method"] == "plain" else line["tokens_per_step"] >= 1
     assert {line["speedup"] for line in lines if line["method"] == "plain"} == {1.0}
 
 
@@ -66,7 +67,12 @@ def test_own_prompts_are_measured(monkeypatch, tmp_path) -> None:
     data = tmp_path / "mine.jsonl"
     data.write_text('{"prompt": "abc abc abc"}\n{"before": "x = 1", "instruction": "Rename x."}\n')
     lines = [json.loads(line) for line in bench(monkeypatch, "--json", "--data", data).stdout.splitlines()]
-    assert {(line["task"], line["runs"]) for line in lines} == {("mine", 4)}
+    assert {(line["task"], line["runs"]) for line in lines} == {("mine", 4), ("chat", 2 * len(prompts("chat")))}
+
+
+def test_chat_is_measured_whatever_is_asked_for(monkeypatch) -> None:
+    lines = [json.loads(line) for line in bench(monkeypatch, "--json", "--tasks", "rewrite").stdout.splitlines()]
+    assert list(dict.fromkeys(line["task"] for line in lines)) == ["rewrite", "chat"]
 
 
 @pytest.mark.parametrize(

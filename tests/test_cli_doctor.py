@@ -94,6 +94,30 @@ def test_references_are_advised_where_they_help() -> None:
     )
     assert with_passage.documents is not None
     assert with_passage.documents > 2 * with_passage.ours
+    assert '"references": [TEXT, ...]} in every call' in with_passage.sentences()
+    assert "references" in with_passage.settings()[0][1]
+
+
+def test_memory_is_advised_where_outputs_repeat_earlier_ones() -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(2)
+    outputs = rng.integers(0, 40_000, 300).astype(np.int32)
+    prompts = [rng.integers(0, 40_000, 50).astype(np.int32) for _ in range(4)]
+    repeated = advise([Recording(prompt, outputs) for prompt in prompts], CostCurve.linear(0.05))
+    assert repeated.memory is not None
+    assert repeated.memory > 1.5 * repeated.ours
+    assert '"remember": True} in every call' in repeated.sentences()
+    assert repeated.settings()[0][2] == repeated.memory
+
+
+def test_prompt_and_output_are_the_source_where_nothing_else_adds() -> None:
+    import numpy as np
+
+    copied = np.arange(400, dtype=np.int32)
+    advice = advise([Recording(copied, copied[50:300])] * 2, CostCurve.linear(0.05))
+    assert "Prompt and output are the source to copy from" in advice.sentences()
+    assert advice.settings()[0][:2] == ("specdec-lookup", "hf.enable(model, tokenizer)")
 
 
 @pytest.mark.parametrize(

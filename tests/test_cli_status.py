@@ -7,7 +7,7 @@ import pytest
 from cli_fakes import environment
 
 from lookahead.cli.console import Console
-from lookahead.cli.status import StatusStreamer, live_status, summary
+from lookahead.cli.status import StatusStreamer, live_progress, live_status, summary
 from lookahead.stats import DecodingStats, StepRecord
 
 
@@ -62,3 +62,23 @@ def test_a_terminal_shows_one_line_that_is_gone_afterwards(monkeypatch, color):
     assert any("[i]a.py[/i]: xxx" in frame for frame in frames)
     assert all(len(re.sub(r"\x1b\[[?\d;]*\w|[\r\n]", "", frame)) <= 40 for frame in frames)
     assert ("\x1b[3" in screen) == (color == "auto")
+
+
+def test_the_bar_counts_what_is_done_and_is_gone_afterwards(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    surroundings = environment(terminal=True)
+    with live_progress(Console(surroundings), "warming up", 3) as advance:
+        for name in ("[i]one[/i]", "two", "three"):
+            advance(name)
+    screen = surroundings.stderr.getvalue()
+    assert "warming up" in screen
+    assert "2/3" in screen
+    assert "three" in screen
+    assert screen.rindex("\x1b[2K") > screen.rindex("2/3")
+
+
+def test_no_bar_is_shown_where_there_is_no_terminal():
+    surroundings = environment()
+    with live_progress(Console(surroundings), "warming up", 3) as advance:
+        advance("one")
+    assert surroundings.stderr.getvalue() == ""
