@@ -18,7 +18,8 @@ def kernel(function: Any) -> Any:
     """Compile a function for Python to call, with a cache on disk where a folder for it is writable.
 
     Numba takes a cached kernel for good as long as the kernel's own file is unchanged, also when a part that it was
-    compiled with, from another file, is not. So the cache here is that of the whole package's sources.
+    compiled with, from another file, is not. So the cache here is that of the whole package's sources, and of the
+    kernel's own file, which may be a plugin's.
     """
     try:
         compiled = numba.njit(cache=True, **_OPTIONS)(function)
@@ -26,7 +27,7 @@ def kernel(function: Any) -> Any:
         return numba.njit(**_OPTIONS)(function)
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _stamp()
+        cache_file._source_stamp = _stamp(function.__code__.co_filename)
     return compiled
 
 
@@ -36,7 +37,7 @@ def part(function: Any) -> Callable[..., Any]:
 
 
 @cache
-def _stamp() -> tuple[float, int]:
-    """Return when the newest source of the package was changed, and the size of all."""
-    files = [path.stat() for path in Path(__file__).parent.glob("*.py")]
+def _stamp(own: str) -> tuple[float, int]:
+    """Return when the newest source of the package, or the own file, was changed, and the size of all."""
+    files = [path.stat() for path in {Path(own), *Path(__file__).parent.glob("*.py")}]
     return max(file.st_mtime for file in files), sum(file.st_size for file in files)
