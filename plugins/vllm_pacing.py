@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from lookahead.kernels import kernel, part
 
-_EXACT, _PER_OCTAVE, _OCTAVES = 16, 8, 12
+_EXACT, _PER_OCTAVE, _OCTAVES = 64, 16, 8
 _POINTS = _EXACT + _PER_OCTAVE * _OCTAVES + 1
 _SHARE = 0.02  # of a step without drafts, by which a draft token makes it dearer as long as nothing is measured
 _CAUTION = 1.1
-_AVERAGE, _DRIFT, _OUTLIER, _INHERITED = 0.05, 0.1, 3.0, 4.0
+_AVERAGE, _DRIFT, _OUTLIER, _INHERITED, _WEIGHT = 0.05, 0.1, 3.0, 4.0, 8.0
 _FORGET, _ASSUMED_WORTH, _ASSUMED_STEPS = 0.999, 1.5, 50.0
 _LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
@@ -147,7 +147,7 @@ def _in_order(chances: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.int64]
 
 @part
 def _point(width):
-    """The place of a width in a table: its own up to 16, then eight to each doubling."""
+    """The place of a width in a table: its own up to 64, then sixteen to each doubling."""
     if width <= _EXACT:
         return width
     return min(_EXACT + int(_PER_OCTAVE * math.log2(width / _EXACT)), _POINTS - 1)
@@ -198,32 +198,25 @@ def _is_measured(table):
 
 @part
 def _level(table, levels):
-    """Gather the points in use: width, seconds and weight of each; those whose seconds fall share their mean."""
+    """Gather the points in use, width, seconds and weight of each; where seconds fall the points share their mean.
+
+    Returns how many there are. (Pool adjacent violators: Ayer et al., 1955.)
+    """
     count = 0
     for point in range(len(table)):
         if table[point, SECONDS] > 0.0:
             levels[count, 0], levels[count, 1] = table[point, WIDTH], table[point, SECONDS]
-            levels[count, 2] = min(table[point, COUNT], 20.0)
+            levels[count, 2] = max(min(table[point, COUNT], _WEIGHT), 1.0)
             count += 1
     for last in range(1, count):
-        first = last
-        seconds, weight = levels[last, 1], levels[last, 2]
-        while first > 0 and levels[first - 1, 1] > seconds:
+        first, total, weight = last, levels[last, 1] * levels[last, 2], levels[last, 2]
+        while first > 0 and levels[first - 1, 1] > total / weight:
             first -= 1
-            seconds, weight = _mean(levels[first, 1], levels[first, 2], seconds, weight)
-            while first > 0 and levels[first - 1, 1] == levels[first, 1]:
-                first -= 1
-                seconds, weight = _mean(levels[first, 1], levels[first, 2], seconds, weight)
-        for point in range(first, last + 1):
-            levels[point, 1] = seconds
+            total, weight = total + levels[first, 1] * levels[first, 2], weight + levels[first, 2]
+        if first < last:
+            for point in range(first, last + 1):
+                levels[point, 1] = total / weight
     return count
-
-
-@part
-def _mean(one, its_weight, other, other_weight):
-    """The weighted mean of two, and its weight."""
-    weight = its_weight + other_weight
-    return (one * its_weight + other * other_weight) / weight if weight > 0.0 else max(one, other), weight
 
 
 @kernel

@@ -119,6 +119,8 @@ def _tokens(value: Any) -> Tokens:
 
 
 def _checked(ids: NDArray[Any]) -> Tokens:
+    if ids.shape == (0,):
+        return ids.astype(np.int32)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(f"token ids must be a flat list of integers, got shape {ids.shape} of {ids.dtype}")
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) > _LARGEST):

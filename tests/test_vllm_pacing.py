@@ -1,0 +1,120 @@
+"""A batch verifies the likeliest tokens of all its requests, as many as the measured cost of the width makes pay."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookahead.plugins.vllm_pacing import BatchPacing
+
+
+def measured(requests: int, costs: dict[int, float], times: int = 30) -> BatchPacing:
+    """What the steps of one batch have taught."""
+    pacing = BatchPacing()
+    for _ in range(times):
+        for width, seconds in costs.items():
+            pacing.observe(requests, width, seconds, requests)
+    return pacing
+
+
+def falling(*chances: float) -> np.ndarray:
+    return np.array(chances)
+
+
+FREE, DEAR = {16: 1.0, 32: 1.001, 400: 1.01}, {16: 1.0, 17: 1.0625, 32: 2.0, 400: 25.0}
+
+
+def test_where_width_is_free_all_that_is_likely_is_drafted() -> None:
+    chances = [falling(0.9, 0.8, 0.7)] * 8 + [falling(0.4)] * 8
+    assert measured(16, FREE).lengths(chances, most=1000) == [3] * 8 + [1] * 8
+
+
+def test_where_each_token_costs_a_token_nothing_is_drafted() -> None:
+    assert measured(16, DEAR).lengths([falling(0.99, 0.98)] * 16, most=1000) == [0] * 16
+
+
+def test_in_between_the_likelier_requests_draft() -> None:
+    pacing = measured(4, {4: 1.0, 8: 1.6, 16: 2.8})
+    lengths = pacing.lengths([falling(0.95, 0.9, 0.88), falling(0.3, 0.1), falling(0.96), falling()], most=1000)
+    assert lengths[0] > 0
+    assert lengths[1] == 0
+    assert lengths[3] == 0
+
+
+def test_a_request_alone_drafts_more_than_in_a_full_batch() -> None:
+    costs = {1: 1.0, 8: 1.1, 16: 1.2, 32: 2.2, 64: 4.2}
+    pacing = BatchPacing()
+    for _ in range(30):
+        for width, seconds in costs.items():
+            pacing.observe(1, width, seconds, 2)
+            if width >= 16:
+                pacing.observe(16, width, seconds, 16)
+    chances = falling(0.8, 0.64, 0.5, 0.4)
+    assert pacing.lengths([chances], most=100)[0] > sum(pacing.lengths([chances] * 16, most=100)) / 16
+
+
+def test_no_more_is_drafted_than_fits_into_the_step() -> None:
+    assert sum(measured(16, FREE).lengths([falling(0.9, 0.8)] * 16, most=5)) == 5
+    assert measured(16, FREE).lengths([falling(0.9)] * 16, most=0) == [0] * 16
+    assert measured(16, FREE).lengths([], most=5) == []
+
+
+def test_a_bad_start_heals() -> None:
+    """Every width looked dear once, and is free now: a probe finds out."""
+    pacing = measured(16, DEAR)
+    drafted = 0
+    for _ in range(200):
+        lengths = pacing.lengths([falling(0.9, 0.8)] * 16, most=1000)
+        drafted = sum(lengths)
+        pacing.observe(16, 16 + drafted, 1.0 + 0.0001 * drafted, 16 + drafted)
+    for _ in range(2000):
+        lengths = pacing.lengths([falling(0.9, 0.8)] * 16, most=1000)
+        drafted = max(drafted, sum(lengths))
+        pacing.observe(16, 16 + sum(lengths), 1.0 + 0.0001 * sum(lengths), 16 + sum(lengths))
+    assert drafted == 32
+
+
+def test_a_cost_that_was_never_seen_is_that_of_a_smaller_batch() -> None:
+    pacing = measured(8, {8: 1.0, 16: 1.5, 64: 4.5})
+    assert pacing.cost(12, 64) == pytest.approx(4.5)
+
+
+def test_widths_beyond_the_table_cost_no_less() -> None:
+    pacing = measured(16, FREE)
+    assert pacing.cost(16, 10**6) >= pacing.cost(16, 400)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e9])
+def test_a_broken_clock_teaches_nothing(seconds) -> None:
+    pacing = measured(2, {2: 1.0, 4: 1.5})
+    before = pacing.cost(2, 4)
+    pacing.observe(2, 4, seconds, 2)
+    assert pacing.cost(2, 4) == before
+
+
+def test_without_a_clock_measurements_change_nothing() -> None:
+    pacing = BatchPacing(measures=False)
+    before = pacing.lengths([falling(0.9, 0.5)] * 3, most=100)
+    for _ in range(50):
+        pacing.observe(3, 9, 100.0, 3)
+    assert pacing.lengths([falling(0.9, 0.5)] * 3, most=100) == before
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 600), st.floats(1e-4, 10)), max_size=40),
+    st.lists(st.lists(st.floats(0.01, 1.0), max_size=6), min_size=1, max_size=8),
+    st.integers(0, 60),
+)
+def test_whatever_was_measured_costs_never_fall_and_lengths_fit(seen, drafts, most) -> None:
+    pacing = BatchPacing()
+    requests = len(drafts)
+    for extra, seconds in seen:
+        pacing.observe(requests, requests + extra, seconds, requests)
+    costs = [pacing.cost(requests, width) for width in range(requests, 700)]
+    assert all(0 < one <= other * (1 + 1e-9) for one, other in pairwise(costs))
+    chances = [np.cumprod(np.array(draft)) for draft in drafts]
+    lengths = pacing.lengths(chances, most)
+    assert sum(lengths) <= most
+    assert all(0 <= length <= len(draft) for length, draft in zip(lengths, drafts, strict=True))
