@@ -1,0 +1,92 @@
+"""A low-rank adapter on the linear layers of a model: made, read, written."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.nn import functional
+
+LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class _Product(Function):
+    """The layer with the merged weight; its gradients are those of the two narrow matrices."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, merged: Tensor, a: Tensor, b: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(x, merged, a, b)
+        ctx.scale = scale
+        return functional.linear(x, merged)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
+        x, merged, a, b = ctx.saved_tensors
+        flat, rows = gradient.reshape(-1, gradient.shape[-1]), x.reshape(-1, x.shape[-1])
+        of_a = (flat @ b).mul_(ctx.scale).T @ rows
+        of_b = (flat.T @ (rows @ a.T)).mul_(ctx.scale)
+        return (flat @ merged).view_as(x), None, of_a, of_b, None
+
+
+class LowRank(nn.Module):
+    """A frozen linear layer and the product of two narrow matrices added to its weight.
+
+    The sum is made once for every state of the matrices (`refresh`), so that a token costs what it costs without them.
+
+    Args:
+        base: The layer, without bias.
+        rank: Columns of the one matrix and rows of the other.
+        scale: Factor of the product.
+    """
+
+    def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
+        super().__init__()
+        self.base, self.scale = base, scale
+        self.a = nn.Parameter(torch.empty(rank, base.in_features))
+        self.b = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.merged = base.weight.detach().clone()
+        nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Make the sum anew; call it whenever the matrices have changed."""
+        torch.addmm(self.base.weight, self.b, self.a, alpha=self.scale, out=self.merged)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the layer with the product added to its weight gives."""
+        return _Product.apply(x, self.merged, self.a, self.b, self.scale)
+
+
+def attach(model: nn.Module, rank: int, scale: float) -> dict[str, LowRank]:
+    """Freeze the model, put low-rank matrices beside its linear layers and return them by the layers' names."""
+    model.requires_grad_(False)
+    found = {}
+    for name, module in list(model.named_modules()):
+        if isinstance(module, nn.Linear) and name.rsplit(".", 1)[-1] in LAYERS:
+            parent, _, last = name.rpartition(".")
+            found[name] = LowRank(module, rank, scale)
+            setattr(model.get_submodule(parent), last, found[name])
+    return found
+
+
+def save(adapter: dict[str, LowRank], path: Path, dtype: torch.dtype = torch.float32) -> None:
+    """Write the adapter; the scale is within the second matrix, so that the weight's change is b @ a."""
+    tensors = {}
+    for name, layer in adapter.items():
+        tensors[f"{name}.a"] = layer.a.detach().to(dtype).contiguous()
+        tensors[f"{name}.b"] = (layer.b.detach() * layer.scale).to(dtype).contiguous()
+    partial = path.with_name(path.name + ".partial")
+    save_file(tensors, partial, {"format": "pt", "made_by": "examples/train_editor.py"})
+    partial.replace(path)
+
+
+def read(adapter: dict[str, LowRank], path: Path) -> None:
+    """Fill an attached adapter with a written one of the same rank."""
+    with safe_open(path, "pt") as file, torch.no_grad():
+        for name, layer in adapter.items():
+            layer.a.copy_(file.get_tensor(f"{name}.a"))
+            layer.b.copy_(file.get_tensor(f"{name}.b") / layer.scale)

@@ -1,0 +1,116 @@
+"""Several edits of one file as one row of tokens that share the file's."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from editor_training.edits import Edit
+from lookahead.cli.prompts import edit_prompt, encode
+
+_EDITED = 5.0  # weight of a token at an edit; a copied one has 1
+_NEAR = 2  # tokens behind an edit that count as edited
+_WHOLE = 0.2  # share of answers that are learned whole; of the others only what is around edits is kept
+_BEFORE, _BEHIND = 36, 16  # tokens kept in front of and behind an edit, on average
+_WARM = 12  # kept tokens without loss at the beginning of a gap's far side, where there is too little to go by
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A row of tokens: the file, then each edit's instruction and answer, which do not see one another.
+
+    Attributes:
+        ids: Tokens, [1, length].
+        positions: Their positions, [1, length].
+        spans: First and last of the shared tokens and of each edit's, the last exclusive.
+        rows: Where the answers' tokens are predicted.
+        targets: These tokens.
+        weights: Their weights in the loss.
+        owners: Which edit they belong to.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    spans: list[tuple[int, int]]
+    rows: Tensor
+    targets: Tensor
+    weights: Tensor
+    owners: Tensor
+
+
+def answer(tokenizer: Any, edit: Edit) -> list[int]:
+    """Return the tokens of the right answer, from behind its opening fence to its end."""
+    return [*encode(tokenizer, "\n" + edit.after + "```"), tokenizer.eos_token_id]
+
+
+def weighed(tokenizer: Any, edit: Edit, ids: list[int]) -> list[float]:
+    """Return the weights of the answer's tokens: more where it is not a copy of the file going on."""
+    copied = encode(tokenizer, "\n" + edit.before + "```")
+    weights = [1.0] * len(ids)
+    for tag, _, _, start, end in SequenceMatcher(None, copied, ids[:-1], autojunk=False).get_opcodes():
+        if tag != "equal":
+            for place in range(start, min(end + _NEAR, len(ids))):
+                weights[place] = _EDITED
+    return weights
+
+
+def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Packed:
+    """Return the edits of one file in one row.
+
+    Args:
+        tokenizer: The model's.
+        edits: Edits with the same file before.
+        random: Leaves out copied stretches of most answers, and copied tokens of the loss, to learn more in the same
+            time; None takes all.
+    """
+    prompts = [edit_prompt(tokenizer, "file.py", edit.before, edit.instruction).ids for edit in edits]
+    shared = _common(prompts)
+    ids, positions, spans = list(prompts[0][:shared]), list(range(shared)), [(0, shared)]
+    rows: list[int] = []
+    targets: list[int] = []
+    weights: list[float] = []
+    owners: list[int] = []
+    for number, (edit, prompt) in enumerate(zip(edits, prompts, strict=True)):
+        wanted = answer(tokenizer, edit)
+        weight = weighed(tokenizer, edit, wanted)
+        kept = _kept(weight, random)
+        first = len(ids) + len(prompt) - shared - 1
+        ids += prompt[shared:] + [wanted[place] for place in kept[:-1]]
+        positions += [*range(shared, len(prompt)), *(len(prompt) + place for place in kept[:-1])]
+        spans.append((first - (len(prompt) - shared - 1), len(ids)))
+        for row, place in enumerate(kept):
+            ends = place >= len(wanted) - 3
+            known = place < _WARM or kept[max(row - _WARM, 0)] == place - _WARM
+            if known and (random is None or weight[place] > 1 or ends or random.random() < 0.5):
+                rows.append(first + row)
+                targets.append(wanted[place])
+                weights.append(weight[place] if not ends else 2.0)
+                owners.append(number)
+    return Packed(
+        torch.tensor([ids]), torch.tensor([positions]), spans, torch.tensor(rows), torch.tensor(targets),
+        torch.tensor(weights), torch.tensor(owners),
+    )  # fmt: skip
+
+
+def _kept(weights: list[float], random: Random | None) -> list[int]:
+    """Return which of the answer's tokens are kept: all, or its beginning and what is around edits."""
+    if random is None or random.random() < _WHOLE:
+        return list(range(len(weights)))
+    kept = set(range(_WARM))
+    for place, weight in enumerate(weights):
+        if weight > 1:
+            before, behind = (
+                random.randint(_BEFORE // 2, _BEFORE * 3 // 2),
+                random.randint(_BEHIND // 2, _BEHIND * 3 // 2),
+            )
+            kept |= set(range(place - before, place + behind))
+    return sorted(place for place in kept if 0 <= place < len(weights))
+
+
+def _common(prompts: list[list[int]]) -> int:
+    """Return how many tokens the prompts begin with in common; at least one is left to each."""
+    least = min(len(prompt) for prompt in prompts) - 1
+    return next((i for i in range(least) if len({prompt[i] for prompt in prompts}) > 1), least)

@@ -1,0 +1,176 @@
+"""The training of an adapter, which can be stopped and resumed."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from editor_training import lora
+from editor_training.attention import Branches
+from editor_training.packing import Packed, pack
+from editor_training.tasks import stream
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to train.
+
+    Attributes:
+        minutes: Processor time to use, that before a resumption included.
+        rate: Highest learning rate.
+        tokens: Tokens of a step at least.
+        rank: Of the adapter.
+        seed: Of the data.
+        folder: Where checkpoints are.
+        scored: Held-out files that are tried with every checkpoint.
+    """
+
+    minutes: float
+    rate: float
+    tokens: int
+    rank: int
+    seed: str
+    folder: Path
+    scored: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a training stands."""
+
+    step: int = 0
+    files: int = 0
+    edits: int = 0
+    seen: int = 0
+    seconds: float = 0.0
+    loss: float = 0.0
+
+
+class Trainer:
+    """Trains a low-rank adapter of a model.
+
+    Args:
+        model: A causal language model in float32.
+        tokenizer: Its tokenizer.
+        plan: How to train.
+        start: A written adapter to go on from; None for a new one.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, plan: Plan, start: Path | None = None) -> None:
+        torch.manual_seed(0)
+        self.model, self.tokenizer, self.plan = model, tokenizer, plan
+        self.attention = Branches(model)
+        self.adapter = lora.attach(model, plan.rank, 2.0)
+        if start:
+            lora.read(self.adapter, start)
+        self.parameters = [p for layer in self.adapter.values() for p in (layer.a, layer.b)]
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.0)
+        self.progress = Progress()
+        self._stopping = False
+        self._resume()
+        self._refresh()
+        self._tests = [pack(tokenizer, edits[:2]) for edits in islice(stream("test", True), plan.scored)]
+
+    def run(self) -> Iterator[Progress]:
+        """Yield the progress after every step until the time is over; checkpoints are written on the way."""
+        files = islice(stream(self.plan.seed), self.progress.files, None)
+        began = time.process_time() - self.progress.seconds
+        while self.progress.seconds < self.plan.minutes * 60 and not self._stopping:
+            self._step(files)
+            self.progress.seconds = time.process_time() - began
+            if self.progress.step % 15 == 0:
+                self.save()
+            yield self.progress
+        self.save()
+
+    def stop(self) -> None:
+        """End the run behind the step that is under way."""
+        self._stopping = True
+
+    def _step(self, files: Iterator[Any]) -> None:
+        progress = self.progress
+        taken, total, weight = 0, 0.0, 0.0
+        while taken < self.plan.tokens:
+            edits = next(files)
+            packed = pack(self.tokenizer, edits, Random(f"{self.plan.seed}-cut-{progress.files}"))
+            losses = self._losses(packed) * packed.weights
+            losses.sum().backward()
+            taken += packed.ids.shape[1]
+            total, weight = total + float(losses.detach().sum()), weight + float(packed.weights.sum())
+            progress.files, progress.edits = progress.files + 1, progress.edits + len(edits)
+        for parameter in self.parameters:
+            parameter.grad.div_(weight)  # type: ignore[union-attr]
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.plan.rate * self._pace()
+        self.optimizer.step()
+        self._refresh()
+        self.optimizer.zero_grad()
+        progress.step, progress.seen = progress.step + 1, progress.seen + taken
+        progress.loss = total / weight
+
+    def _refresh(self) -> None:
+        for layer in self.adapter.values():
+            layer.refresh()
+
+    def _pace(self) -> float:
+        """Return the share of the learning rate: up in 15 steps, down to a twentieth in the last 40 % of the time."""
+        left = 1 - self.progress.seconds / (self.plan.minutes * 60)
+        return min(1.0, (self.progress.step + 1) / 15, max(0.05, left / 0.4))
+
+    def _losses(self, packed: Packed) -> torch.Tensor:
+        return functional.cross_entropy(self._logits(packed), packed.targets, reduction="none")
+
+    def _logits(self, packed: Packed) -> torch.Tensor:
+        self.attention.spans = packed.spans
+        unused = torch.ones(1, 1, 1, 1)  # a mask of four dimensions is left as it is
+        body = self.model.model
+        hidden = body(packed.ids, attention_mask=unused, position_ids=packed.positions, use_cache=False)[0]
+        return self.model.lm_head(hidden[0, packed.rows])
+
+    @torch.no_grad()
+    def score(self) -> tuple[int, int]:
+        """Return how many held-out edits would be written right as whole files, and of how many.
+
+        An answer that is right token by token given the right tokens before is the greedy answer.
+        """
+        right = total = 0
+        for packed in self._tests:
+            wrong = self._logits(packed).argmax(-1) != packed.targets
+            owners = packed.owners.unique()
+            right += sum(not wrong[packed.owners == owner].any() for owner in owners)
+            total += len(owners)
+        return right, total
+
+    def save(self) -> None:
+        """Write a checkpoint: the adapter, and what resuming needs."""
+        self.plan.folder.mkdir(parents=True, exist_ok=True)
+        progress = {name: getattr(self.progress, name) for name in Progress.__slots__}
+        state = {"progress": progress, "optimizer": self.optimizer.state_dict()}
+        state["adapter"] = [parameter.detach() for parameter in self.parameters]
+        partial = self.plan.folder / "state.partial"
+        torch.save(state, partial)
+        os.replace(partial, self.plan.folder / "state.pt")
+        lora.save(self.adapter, self.plan.folder / "adapter.safetensors")
+
+    def export(self, path: Path) -> None:
+        """Write the adapter as it is shipped, in float16."""
+        lora.save(self.adapter, path, torch.float16)
+
+    def _resume(self) -> None:
+        path = self.plan.folder / "state.pt"
+        if not path.is_file():
+            return
+        state = torch.load(path, weights_only=True)
+        self.progress = Progress(**state["progress"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        with torch.no_grad():
+            for parameter, saved in zip(self.parameters, state["adapter"], strict=True):
+                parameter.copy_(saved)
