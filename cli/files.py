@@ -139,9 +139,15 @@ def write_new(path: Path, data: bytes) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe
             path.write_bytes(data)
             return
-        if not path.exists():
+        is_new = not path.exists()
+        if is_new:
             path.touch()
-        _replace(path, path, data)
+        try:
+            _replace(path, path, data)
+        except OSError:
+            if is_new:
+                path.unlink()
+            raise
 
 
 def _refuse_if_changed(source: SourceFile) -> None:

@@ -1,6 +1,7 @@
 """``edit`` shows, writes, checks and reports; the model is played by a script."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -143,6 +144,41 @@ def test_the_model_sees_plain_newlines_and_the_file_keeps_its_own(file, editor):
 def test_the_diff_of_a_file_with_carriage_returns_is_verbatim(file):
     file.write_bytes(b"[i]beta[/i]\r\n")
     assert run(*EDIT, file).stdout.endswith(b"-[i]beta[/i]\r\n+[i]gamma[/i]\r\n")
+
+
+MATRIX = {
+    "LF": b"alpha\nbeta\n",
+    "CRLF": b"alpha\r\nbeta\r\n",
+    "mixed": b"alpha\r\nbeta\nalpha\rbeta\r\n",
+    "lone CR": b"alpha\rbeta\ralpha\r",
+    "BOM": b"\xef\xbb\xbfbeta\n",
+    "BOM and CRLF": b"\xef\xbb\xbfbeta\r\nalpha\r\n",
+    "no final newline": b"alpha\nbeta",
+    "CRLF without the last": b"beta\r\nbeta",
+    "blank lines at the end": b"beta\n\n\n",
+    "form feed and separators": "beta\x0calpha\u2028beta\x85\n".encode(),
+}
+
+
+@pytest.mark.parametrize("how", ["plain", "symlink", "hard link", "read-only folder", "mode"])
+@pytest.mark.parametrize("kind", MATRIX)
+def test_whatever_a_file_is_like_only_the_edit_changes_it(file, kind, how, monkeypatch):
+    data = MATRIX[kind]
+    file.write_bytes(data)
+    file.chmod(0o751)
+    named = file.parent / "other name"
+    if how == "symlink":
+        named.symlink_to("a.py")
+    elif how == "hard link":
+        named.hardlink_to(file)
+    elif how == "read-only folder":
+        real_access = os.access
+        monkeypatch.setattr(os, "access", lambda path, mode: path != file.parent and real_access(path, mode))
+    done = run(*EDIT, "-w", named if how in ("symlink", "hard link") else file)
+    assert (done.status, file.read_bytes()) == (0, data.replace(b"beta", b"gamma"))
+    assert file.stat().st_mode & 0o777 == 0o751
+    assert named.is_symlink() == (how == "symlink")
+    assert {path.name for path in file.parent.iterdir()} <= {"a.py", "other name"}
 
 
 BAD_ANSWERS = {

@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,29 @@ def test_ctrl_c_ends_with_130_one_word_and_nothing_written(file):
     assert (process.returncode, errors) == (130, b"interrupted\n")
     assert [path.name for path in file.parent.iterdir()] == ["a.py"]
     assert file.read_text() == "beta\n"
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.95])
+def test_ctrl_c_at_any_moment_leaves_every_file_whole(tmp_path, share):
+    old = "".join(f"beta_{number} = {number}\n" for number in range(60))
+    paths = [tmp_path / f"{name}.py" for name in "abc"]
+    for path in paths:
+        path.write_text(old)
+    process = subprocess.Popen(
+        command("edit", "-w", "--json", "-i", "stream", *paths),
+        env=variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # the first file is written
+    time.sleep(share * random.random())
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["a.py", "b.py", "c.py"]
+    assert paths[0].read_text() == old.replace("beta", "gamma")
+    assert {path.read_text() for path in paths} <= {old, old.replace("beta", "gamma")}
 
 
 def test_json_of_a_path_that_is_no_text(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from lookahead.cli import files
 from lookahead.cli.errors import CommandError
-from lookahead.cli.files import decode_bytes, read_source, write_source
+from lookahead.cli.files import decode_bytes, read_source, write_new, write_source
 
 NEW = b"new\n"
 
@@ -220,6 +220,26 @@ def test_without_a_change_there_is_no_backup(file):
     assert names(file.parent) == ["a.py"]
 
 
+def test_a_file_of_our_own_is_written_whole_over_an_earlier_one_or_not_at_all(tmp_path, monkeypatch):
+    path, link = tmp_path / "t.trace", tmp_path / "link"
+    write_new(path, b"one")
+    link.symlink_to("t.trace")
+    path.chmod(0o640)
+    write_new(link, b"two")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode), link.is_symlink()) == (b"two", 0o640, True)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        write_new(path, b"three")
+    assert (path.read_bytes(), names(tmp_path)) == (b"two", ["link", "t.trace"])
+    with pytest.raises(OSError, match="No space"):
+        write_new(tmp_path / "new", b"three")
+    assert names(tmp_path) == ["link", "t.trace"]
+
+
 WRITER = """
 import sys
 from lookahead.cli.files import read_source, write_source
@@ -252,7 +272,7 @@ def stop_a_writer(path: Path, number: signal.Signals, delay: float) -> int:
 def test_a_signal_at_any_moment_leaves_a_whole_file(file, number):
     size = 2**20
     file.write_bytes(b"a" * size)
-    for _ in range(6):
+    for _ in range(20 if number == signal.SIGINT else 6):
         status = stop_a_writer(file, number, random.uniform(0, 0.05))
         assert status == (130 if number == signal.SIGINT else -number)
         assert file.read_bytes() in (b"a" * size, b"b" * size)
