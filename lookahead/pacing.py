@@ -1,6 +1,7 @@
 """Pacing: what one model has taught about its costs and about how drafts fare, and the choice that follows from it."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,16 @@ _FORMAT = 1
 _LEAST_PATIENCE, _MOST_PATIENCE = 32, 1024
 _LIKELY = 0.5
 _BUCKETS, _FIRST_BUCKET = 12, 1024
+
+
+class SharedPacing(Protocol):
+    """What the steps of a whole batch cost by the number of their tokens, and the choice that follows from it."""
+
+    def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
+        """Return how many tokens of each row's draft, of which these are the chances, are worth verifying now."""
+
+    def observe(self, requests: int, width: int, seconds: float, tokens: int) -> None:
+        """Take in a step that read ``width`` tokens of so many rows, and emitted ``tokens``."""
 
 
 class Pacing:
@@ -51,16 +62,13 @@ class Pacing:
             found = self._costs[bucket] = shorter.successor()
         return found
 
-    def length(self, plan: Plan, context: int = 0, share: float = 1.0) -> int:
-        """Return how many tokens of the candidate that the plan follows are worth verifying now; 0 is an answer.
-
-        ``share`` is what one of the plan's tokens is of a token for every row.
-        """
+    def length(self, plan: Plan, context: int = 0) -> int:
+        """Return how many tokens of the candidate that the plan follows are worth verifying now; 0 is an answer."""
         cost = self.cost(context)
         length = best_length(tuple(plan), cost.curve, cost.worth)
         if length:
             self._passed_over, self._patience = 0, _LEAST_PATIENCE
-        elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY * share:
+        elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY:
             self._passed_over += 1
             if self._passed_over > self._patience:
                 self._passed_over, self._patience = 0, min(2 * self._patience, _MOST_PATIENCE)

@@ -24,7 +24,7 @@ from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.index import MAX_TOKEN, SuffixIndex
 from lookahead.memory_source import MemorySource
-from lookahead.pacing import Pacing
+from lookahead.pacing import Pacing, SharedPacing
 from lookahead.planning import FOLLOWED, ROW, branch_step, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
@@ -49,7 +49,7 @@ class LookupProposer:
 
     Attributes:
         branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
-        packed: Whether the rows of a batch are read without padding, so that each may draft as far as it likes.
+        shared: What is known of the steps of a whole batch, where its rows are read without padding and share a step.
 
     Example:
         >>> proposer = LookupProposer(LookupConfig(max_draft=3), prompt=[5, 6, 7, 8, 9])
@@ -77,7 +77,8 @@ class LookupProposer:
         self._candidates, self._plan = empty_candidates(), empty_plan()
         self._planned = False
         self._prediction = prediction
-        self.branches, self.packed = False, False
+        self.branches = False
+        self.shared: SharedPacing | None = None
         documents = [self._add(text, REFERENCE) for text in references if len(text)]
         start = len(self._index)
         if prediction is not None and len(prediction):
@@ -175,9 +176,10 @@ class LookupProposer:
 
     def observe(self, step: StepRecord) -> None:
         """Learn what a step of the model cost."""
-        tokens = step.emitted_tokens / step.rows
-        width = 1 + round(step.draft_tokens / packed_unit(step.rows)) if self.packed else step.width
-        self._pacing.observe(width, step.forward_s, tokens, self.context)
+        if self.shared is None:
+            self._pacing.observe(step.width, step.forward_s, step.emitted_tokens / step.rows, self.context)
+        else:
+            self.shared.observe(step.rows, step.rows + step.draft_tokens, step.forward_s, step.emitted_tokens)
 
     def finish(self) -> None:
         """Note, at the end of the text, what the output has around the prediction, and remember it if that is asked."""
@@ -228,16 +230,6 @@ class LookupProposer:
         self._index.extend(text)
         self._index.end_document()
         return len(self._index) - 1, source
-
-
-def packed_unit(rows: int) -> int:
-    """Return the draft tokens by which the cost of a packed batch is told apart: a quarter of one per row.
-
-    Example:
-        >>> [packed_unit(rows) for rows in (1, 3, 8, 64)]
-        [1, 1, 2, 16]
-    """
-    return max(1, rows // 4)
 
 
 @cache

@@ -82,7 +82,7 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         stats.start_decoding(perf_counter() - started)
         for proposer in proposers:
             proposer.branches = config.trees and target.takes_trees()
-            proposer.packed = target.packs_rows()
+            proposer.shared = state_of(model).batch_pacing(model) if target.packs_rows() else None
         ours = all(isinstance(proposer, LookupProposer) for proposer in proposers)
         decode(target, proposers, output, stats, propose_together if ours else propose_each)
     if call.streamer is not None:

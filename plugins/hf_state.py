@@ -10,6 +10,7 @@ from lookahead.config import LookupConfig
 from lookahead.knowledge import Knowledge
 from lookahead.memory import MemoryStore
 from lookahead.pacing import Pacing
+from lookahead.plugins.vllm_pacing import BatchPacing
 from lookahead.stats import DecodingStats
 
 logger = logging.getLogger("lookahead")
@@ -29,6 +30,7 @@ class ModelState:
     logged: set[str] = field(default_factory=set)
     checked: dict[Any, str | None] = field(default_factory=dict)
     knowledge: Knowledge = field(default_factory=Knowledge)
+    batches: dict[Any, BatchPacing] = field(default_factory=dict)
     by_thread: "WeakKeyDictionary[threading.Thread, DecodingStats]" = field(default_factory=WeakKeyDictionary)
     latest: DecodingStats = field(default_factory=DecodingStats)
 
@@ -44,6 +46,15 @@ class ModelState:
     def pacing(self, model: Any, rows: int) -> Pacing:
         """Return what is known of costs and drafts at this model's precision, device and batch size."""
         return self.knowledge.under(model.dtype, model.device, rows)
+
+    def batch_pacing(self, model: Any) -> BatchPacing:
+        """Return what is known of the steps of batches at this model's precision and device."""
+        key = (model.dtype, model.device)
+        if key not in self.batches:
+            pacing = BatchPacing()
+            pacing.warm_up()
+            self.batches[key] = pacing
+        return self.batches[key]
 
     def log_plain(self, model: Any, reason: str) -> None:
         """Say once per model and reason that a call was decoded plainly."""

@@ -5,24 +5,25 @@ import pytest
 
 from lookahead import LookupConfig, LookupProposer
 from lookahead.pacing import Pacing
-from lookahead.proposer import packed_unit
+from lookahead.plugins.vllm_pacing import BatchPacing
 from lookahead.stats import StepRecord
 from lookahead.together import propose_together
 
 
-def rows_of(prompts: list[list[int]], pacing: Pacing) -> list[LookupProposer]:
+def rows_of(prompts: list[list[int]], shared: BatchPacing) -> list[LookupProposer]:
+    pacing = Pacing()
     proposers = [LookupProposer(LookupConfig(), prompt, pacing=pacing) for prompt in prompts]
     for proposer in proposers:
-        proposer.packed = True
+        proposer.shared = shared
     return proposers
 
 
-def paced(dearness: float) -> Pacing:
-    """Costs at which a draft token is so much of a plain step."""
-    pacing = Pacing()
+def paced(dearness: float, rows: int) -> BatchPacing:
+    """Costs at which a draft token is so much of a step without drafts."""
+    pacing = BatchPacing()
     for _ in range(30):
-        for width in (1, 9, 65):
-            pacing.observe(width, 1 + dearness * (width - 1), 1)
+        for drafted in (0, 8, 64):
+            pacing.observe(rows, rows + drafted, 1 + dearness * drafted, rows)
     return pacing
 
 
@@ -32,14 +33,14 @@ WEAK = [7, 8, 1, 7, 9, 2, 7, 8, 3, 7]  # has gone on in two ways
 
 def test_a_row_that_copies_drafts_far_beside_rows_that_have_nothing() -> None:
     idle = [[*range(1000 * row, 1000 * row + 50)] for row in range(1, 8)]
-    drafts = propose_together(rows_of([COPY, *idle], paced(0.02)), [60] * 8)
+    drafts = propose_together(rows_of([COPY, *idle], paced(0.02, 8)), [60] * 8)
     assert len(drafts[0]) > 8
     assert [len(draft) for draft in drafts[1:]] == [0] * 7
 
 
-@pytest.mark.parametrize("dearness", [0.005, 0.02, 0.08, 0.3])
+@pytest.mark.parametrize("dearness", [0.005, 0.02, 0.08, 0.2])
 def test_no_token_is_drafted_while_a_likelier_one_is_not(dearness) -> None:
-    proposers = rows_of([COPY, WEAK, COPY[:30] + COPY[:9], WEAK[:-3]], paced(dearness))
+    proposers = rows_of([COPY, WEAK, COPY[:30] + COPY[:9], WEAK[:-3]], paced(dearness, 4))
     drafts = propose_together(proposers, [60] * 4)
     taken = [proposer.survival[: len(draft)] for proposer, draft in zip(proposers, drafts, strict=True)]
     left = [proposer.survival[len(draft) :] for proposer, draft in zip(proposers, drafts, strict=True)]
@@ -49,18 +50,19 @@ def test_no_token_is_drafted_while_a_likelier_one_is_not(dearness) -> None:
 
 def test_dearer_tokens_are_drafted_less() -> None:
     counts = [
-        sum(map(len, propose_together(rows_of([COPY, WEAK, COPY, WEAK], paced(dearness)), [60] * 4)))
+        sum(map(len, propose_together(rows_of([COPY, WEAK, COPY, WEAK], paced(dearness, 4)), [60] * 4)))
         for dearness in (0.001, 0.05, 5.0)
     ]
     assert counts[0] > counts[1] > counts[2] == 0
 
 
-def test_a_packed_step_is_known_by_its_tokens_not_by_its_widest_row() -> None:
-    pacing = Pacing()
-    proposer = rows_of([COPY], pacing)[0]
+def test_a_step_is_known_by_all_its_tokens_not_by_its_widest_row() -> None:
+    shared = BatchPacing()
+    proposer = rows_of([COPY], shared)[0]
     plain = StepRecord(0, 0, 8, 1, "", 0, 0.0, 1.0, rows=8)
     one_row_drafts = StepRecord(16, 16, 24, 17, "context", 9, 0.0, 1.5, rows=8)
     for _ in range(4):
         proposer.observe(plain)
         proposer.observe(one_row_drafts)
-    assert pacing.cost().curve[1 + 16 // packed_unit(8)] == pytest.approx(1.5, rel=0.05)
+    assert shared.cost(8, 8 + 16) == pytest.approx(1.5, rel=0.05)
+    assert shared.cost(8, 8) == pytest.approx(1.0, rel=0.05)
