@@ -51,7 +51,7 @@ def address(real_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     command += [part for name, value in options.items() for part in (f"--{name}", str(value))]
     environment = {**os.environ, "VLLM_SERVER_DEV_MODE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     with log.open("w") as file:
-        server = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(command, cwd=log.parent, env=environment, stdout=file, stderr=subprocess.STDOUT)
     try:
         wait(f"http://127.0.0.1:{port}/health", server, log)
         yield f"http://127.0.0.1:{port}"
