@@ -29,6 +29,8 @@ __all__ = ["VllmLookupProposer", "extra_args"]
 
 logger = logging.getLogger("lookahead")
 
+_NOTHING = np.zeros(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Seat:
@@ -84,7 +86,8 @@ class VllmLookupProposer:
         self._counts = PredictionCounts()
         self._clock = clock
         self._view: hooks.StepView | None = None
-        self._last_time, self._last_keys = 0.0, dict[int, Hashable]()
+        self._last_time, self._last_active = 0.0, set[Hashable]()
+        self._last_keys: dict[int, Hashable] = {}
         self._serial = count()
         self._refused: set[Hashable] = set()
         self._failed = False
@@ -150,19 +153,20 @@ class VllmLookupProposer:
         if view is not None:
             self._forget(view.requests)
         active = {seat.key for seat in seats}
-        chances, rows = [], []
-        for seat in seats:
-            row = self._row(seat, tokens[seat.place, : seat.length], view, active)
-            rows.append(row)
-            considered = row is not None and row.consider(min(seat.room, self._options.max_draft)) > 0
-            chances.append(row.chances if row is not None and considered else np.zeros(0))
+        rows = [self._row(seat, tokens[seat.place, : seat.length], view, active) for seat in seats]
+        chances = [
+            row.chances if row is not None and row.consider(min(seat.room, self._options.max_draft)) else _NOTHING
+            for seat, row in zip(seats, rows, strict=True)
+        ]
         drafts: list[list[int]] = [[] for _ in sampled]
         most = self._options.max_batched_tokens - len(sampled)
         for seat, row, length in zip(seats, rows, self._pacing.lengths(chances, most, len(sampled)), strict=True):
             if row is not None:
                 row.draft_made = row.draft(length) if length else EMPTY
                 drafts[seat.place] = list(row.draft_made.tokens)
-        self._last_keys = {seat.place: seat.key for seat in seats}
+        self._last_active = active
+        if view is None:
+            self._last_keys = {seat.place: seat.key for seat in seats}
         return drafts
 
     def _seats(
@@ -234,21 +238,23 @@ class VllmLookupProposer:
     def _measure(self, now: float, seats: Sequence[Seat], sampled: Sequence[Any], view: Any) -> None:
         """Learn the cost of the step, if it did nothing but decode, right after another one."""
         before, self._last_time = self._last_time, now
-        known = set(self._last_keys.values())
-        width = sum(1 + len(seat.drafted) for seat in seats)
-        decoded = len(seats) == len(sampled) and all(seat.key in known for seat in seats)
-        if decoded and seats and (view is None or view.tokens == width):
+        if not seats or len(seats) < len(sampled) or not {seat.key for seat in seats} <= self._last_active:
+            return
+        width = len(seats) + sum(len(seat.drafted) for seat in seats)
+        if view is None or view.tokens == width:
             self._pacing.observe(len(seats), width, now - before, sum(seat.emitted for seat in seats))
 
     def _count(self, seat: Seat, tokens: NDArray[Any]) -> None:
         """Count what became of a draft."""
-        accepted = min(seat.emitted - 1, len(seat.drafted))
-        self._totals["steps"] += 1
-        self._totals["emitted"] += seat.emitted
-        self._totals["drafted"] += len(seat.drafted)
-        self._totals["accepted"] += accepted
+        totals, accepted = self._totals, min(seat.emitted - 1, len(seat.drafted))
+        totals["steps"] += 1
+        totals["emitted"] += seat.emitted
+        if not seat.drafted:
+            return
+        totals["drafted"] += len(seat.drafted)
+        totals["accepted"] += accepted
         row = self._rows.get(seat.key)
-        if row is not None and row.options.key and len(seat.drafted):
+        if row is not None and row.options.key:
             before = int(tokens[seat.place, seat.length - seat.emitted - 1])
             self._counts.add(row.options.key, row.foreseen(before, seat.drafted), accepted)
 

@@ -48,14 +48,14 @@ class Row(LookupProposer):
 
     def follow(self, tokens: NDArray[Any]) -> bool:
         """Take in the tokens beyond those known; returns whether these are the same text, and takes nothing if not."""
-        start = max(self.known - _TAIL, 0)
-        if len(tokens) < self.known or tokens[start : self.known].tolist() != self._tail:
+        start, known = max(self.known - _TAIL, 0), self.known - max(self.known - _TAIL, 0)
+        new = tokens[start:].tolist()
+        if new[:known] != self._tail or len(new) < known:
             return False
-        new = tokens[self.known :].tolist()
-        if new:
-            self.extend(new)
+        if len(new) > known:
+            self.extend(new[known:])
             self.known = len(tokens)
-            self._tail = tokens[-_TAIL:].tolist()
+            self._tail = new[-_TAIL:]
         return True
 
     @property
