@@ -90,7 +90,7 @@ def parse_blocks(answer: str, marks: Marks) -> list[Change]:
         elif mark == marks.divide and len(parts) == 1:
             parts.append([])
         elif mark == marks.replace and len(parts) == 2:
-            changes.append(_change(*parts, number=len(changes) + 1))
+            changes.append(_change(parts[0], parts[1], len(changes) + 1))
             parts = []
         elif mark in marks and parts:
             raise CommandError(f"block {len(changes) + 1} of the answer is not well formed ({mark!r}): {_RETRY}")

@@ -1,6 +1,7 @@
 """``specdec-lookup completion``: a script that completes the command's words in a shell."""
 
 import argparse
+from typing import Any
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import ExitStatus
@@ -43,7 +44,7 @@ def completion_script(shell: str) -> str:
     return shtab.complete(parser, shell=shell) + "\n"
 
 
-def _mark_files(parser: argparse.ArgumentParser, kind: dict[str, str]) -> None:
+def _mark_files(parser: argparse.ArgumentParser, kind: Any) -> None:
     """Let every argument that is a file's name be completed as one."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

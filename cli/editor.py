@@ -3,7 +3,7 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lookahead.cli.console import Console
@@ -117,17 +117,18 @@ class ModelEditor:
 
     def _plan(self, path: str, text: str, instruction: str) -> _Plan:
         """Return the first way that the context has room for: whole file before blocks, all references before few."""
-        tokenizer, forms = self._generator.tokenizer, _FORMS[self._form]
+        tokenizer = self._generator.tokenizer
         file_tokens = len(encode(tokenizer, text))
-        for read in range(len(self._context), -1, -1):
-            for blocks in forms:
-                prompt = edit_prompt(tokenizer, path, text, instruction, context=self._context[:read], blocks=blocks)
+        context = [reference for reference in self._context if not _is_same(reference.name, path)]
+        for read in range(len(context), -1, -1):
+            for blocks in _FORMS[self._form]:
+                prompt = edit_prompt(tokenizer, path, text, instruction, context=context[:read], blocks=blocks)
                 try:
                     limit = self._limit(len(prompt.ids), file_tokens, blocks)
                 except CommandError as error:
                     too_large = error
                     continue
-                return _Plan(prompt, limit, blocks, self._said(self._context[read:]))
+                return _Plan(prompt, limit, blocks, self._said(context[read:]))
         raise too_large
 
     def _said(self, unread: Sequence[Reference]) -> Sequence[Reference]:
@@ -144,6 +145,10 @@ class ModelEditor:
         usual = _MOST_BLOCKS if blocks else file_tokens + max(_LEAST_GROWTH, file_tokens // 2)
         wanted = self._max_new_tokens or usual + reasoning
         return room_for_answer(self._generator.context_length, prompt_tokens, needed, wanted)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
 
 
 def load_editor(args: Namespace, console: Console, trace: "Trace | None" = None) -> Editor:

@@ -123,7 +123,7 @@ def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Nam
             words = sys.argv[1:] if argv is None else argv
             return build_parser(next((word for word in words if word in _COMMANDS), "")).parse_args(argv)
     except SystemExit as end:
-        return ExitStatus(end.code or 0)
+        return ExitStatus(int(end.code or 0))
     finally:
         Console(environment).data(shown.getvalue().encode())
 

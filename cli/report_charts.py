@@ -35,7 +35,7 @@ def steps_chart(steps: Sequence[Step]) -> str:
             f"<g><title>{title}</title>{_bar(x, bar, kept / most, all_of_it / most, 'rejected')}"
             f"{_bar(x, bar, 0, kept / most, 'accepted')}</g>"
         )
-    ticks = [(_LEFT, "1"), (_WIDTH - 2, str(len(steps)))] if steps else []
+    ticks: list[tuple[float, str]] = [(_LEFT, "1"), (_WIDTH - 2, str(len(steps)))] if steps else []
     return _svg("Draft tokens by step", bars, most, ticks, "step")
 
 

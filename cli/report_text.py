@@ -4,11 +4,12 @@ from html import escape
 
 from lookahead.cli.report_data import Generation, Step
 
+_KINDS = ("step even", "step odd")
 _PLACES = {"prompt": "the prompt", "prediction": "the prediction", "output": "the output itself"}
 
 
 def tinted_output(generation: Generation, prefix: str) -> str:
-    """Return the output: copied spans as links, steps marked by turns in two ways, the model's own tokens bare.
+    """Return the output: copied spans as links, marked by turns in two ways, and the model's own tokens bare.
 
     Args:
         generation: Whose output.
@@ -19,8 +20,10 @@ def tinted_output(generation: Generation, prefix: str) -> str:
         >>> tinted_output(Generation(first="<", steps=[step]), "g1")
         '&lt;<span class="step even" title="step 1: 2 of 2 draft tokens accepted">ab</span>!'
     """
-    parts = [escape(generation.first)]
-    parts += [_step(step, number, generation, prefix) for number, step in enumerate(generation.steps, 1)]
+    parts, turn = [escape(generation.first)], 0
+    for number, step in enumerate(generation.steps, 1):
+        parts.append(_step(step, number, _KINDS[turn % 2], generation, prefix))
+        turn += step.accepted_characters > 0
     return "".join(parts)
 
 
@@ -35,11 +38,10 @@ def numbered_lines(text: str, prefix: str) -> str:
     return "\n".join(f'<span class="line" id="{prefix}-{number}">{escape(line)}</span>' for number, line in lines)
 
 
-def _step(step: Step, number: int, generation: Generation, prefix: str) -> str:
+def _step(step: Step, number: int, kind: str, generation: Generation, prefix: str) -> str:
     copied, own = step.text[: step.accepted_characters], escape(step.text[step.accepted_characters :])
     if not copied:
         return own
-    kind = "step odd" if number % 2 == 0 else "step even"
     words = f"step {number}: {step.accepted} of {step.drafted} draft tokens accepted"
     if step.source:
         words += f"; source {step.source}, after {step.match} matching tokens"

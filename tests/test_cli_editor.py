@@ -106,6 +106,7 @@ def test_the_context_option_takes_files_and_folders_and_writes_none_of_them(scri
         (tmp_path / name).write_text(f"beta of {name}\n")
     assert run("edit", "a.py", "-w", "-i", "x", "--context", "lib", "a.py").status == 0
     assert "lib/b.py:\n```python\nbeta of lib/b.py\n```" in scripted.generator.prompts[0]
+    assert scripted.generator.prompts[0].count("beta of a.py") == 1  # not for reference too
     assert (tmp_path / "lib/b.py").read_text() == "beta of lib/b.py\n"
     missing = run("edit", "a.py", "-i", "x", "--context", "missing.py")
     assert (missing.status, missing.stdout) == (3, b"")

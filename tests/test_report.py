@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,12 @@ def test_steps_are_told_apart_by_more_than_colour(page):
     kinds = re.findall(r"\.(?:even|odd) \{[^}]*text-decoration-style: (\w+)", style)
     assert sorted(kinds) == ["dotted", "solid"]
     assert "url(#hatch)" in style
+
+
+def test_neighbouring_spans_look_different(read):
+    kinds = [value for name, value in read.attributes if name == "class" and value.startswith("step")]
+    assert kinds[:2] == ["step even", "step odd"]
+    assert all(one != other for one, other in pairwise(kinds[2:]))
 
 
 def test_a_page_of_many_steps_stays_small_enough_to_open(page):
