@@ -94,8 +94,8 @@ def _section(generation: Generation, number: int, of: int) -> str:
         f'<p class="faint">{escape(_ENDINGS.get(generation.finish, generation.finish))}'
         + (f"; decoded plainly, because {escape(generation.plain_reason)}" if generation.plain_reason else "")
         + "</p>",
-        '<p class="faint">Underlined and tinted is what was copied, by turns solid and dotted, a span for each step; bare '
-        "are the model's own tokens. A copied span shows its source when the pointer is on it, and leads there.</p>",
+        '<p class="faint">Underlined and tinted is what was copied, by turns solid and dotted, a span a step; bare are '
+        "the model's own tokens. A copied span shows its source when the pointer is on it, and leads there.</p>",
         f"<pre>{tinted_output(generation, prefix)}</pre>",
         f'<div class="charts">{"".join(_figures(generation.steps, figures))}</div>',
         _sources(generation.steps),

@@ -143,8 +143,9 @@ def test_steps_are_told_apart_by_more_than_colour(page):
 
 def test_neighbouring_spans_look_different(read):
     kinds = [value for name, value in read.attributes if name == "class" and value.startswith("step")]
-    assert kinds[:2] == ["step even", "step odd"]
-    assert all(one != other for one, other in pairwise(kinds[2:]))
+    second = kinds[1:]  # the first generation has one copied span
+    assert len(second) > 400
+    assert all(one != other for one, other in pairwise(second))
 
 
 def test_a_page_of_many_steps_stays_small_enough_to_open(page):
