@@ -25,7 +25,7 @@ def started(model: str, speculative_config: dict[str, Any] | None = None, **opti
     from vllm import LLM
 
     _let_vllm_scan_numba()
-    given = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 64, "seed": 0, **options}
+    given = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 64, "seed": 0, "kv_cache_memory_bytes": 2**28}
     return LLM(
         model,
         speculative_config=speculative_config,
@@ -33,7 +33,7 @@ def started(model: str, speculative_config: dict[str, Any] | None = None, **opti
         distributed_executor_backend="uni",
         enable_prefix_caching=False,
         disable_log_stats=False,
-        **given,
+        **given | options,
     )
 
 

@@ -10,7 +10,6 @@ import pytest
 from vllm_engines import is_installed, started
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the engine's state can be looked at, and patched
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 
 

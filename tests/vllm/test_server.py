@@ -45,6 +45,7 @@ def address(real_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "middleware": "lookahead.plugins.vllm_predictions.PredictedOutputs",
         "speculative-config": json.dumps(speculative()),
         "per-request-spec-decode-metrics": "summary",
+        "kv-cache-memory-bytes": 2**28,
         "api-key": "secret",
     }
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--enforce-eager"]
