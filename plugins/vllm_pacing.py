@@ -29,7 +29,7 @@ class BatchPacing:
         >>> pacing = BatchPacing()
         >>> for width, seconds in ((2, 1.0), (4, 1.1), (2, 1.0), (4, 1.1)):
         ...     pacing.observe(requests=2, width=width, seconds=seconds, tokens=2)
-        >>> pacing.lengths([np.array([0.9, 0.8]), np.array([0.1])], most=100)
+        >>> pacing.lengths([np.array([0.9, 0.8]), np.array([0.01])], most=100)
         [2, 0]
     """
 
