@@ -21,9 +21,9 @@ class Candidates(NamedTuple):
     """Arrays of up to :data:`MAX_CANDIDATES` continuations; `count[0]` of them are in use.
 
     `tokens` int32 [candidates, depth]; `kinds` int8 [candidates, depth]; `origins` int64 [candidates, depth], the
-    position in the index that each token is copied from; `places` int64 [candidates, depth + 1], where the copy stands
-    when it fails at a token, or behind the last (not the origin where a token was replaced); `facts` int64
-    [candidates, 8]; `wanted` int64 [kinds, 2], the places and kinds to look at.
+    position in the index that each token is copied from, -1 - p for position p of the memory; `places` int64
+    [candidates, depth + 1], where the copy stands when it fails at a token, or behind the last (not the origin where a
+    token was replaced); `facts` int64 [candidates, 8]; `wanted` int64 [kinds, 2], the places and kinds to look at.
     """
 
     tokens: np.ndarray

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from lookahead.draft import ROOT, Draft
+from lookahead.draft import Draft
 from lookahead.stats import DecodingStats, StepRecord
 from lookahead.verifier import confirm
 
@@ -89,16 +89,18 @@ def decode(
         verified = perf_counter()
         for row, tokens in zip(rows, emitted, strict=True):
             proposers[row].extend(tokens)
+        paths = [draft.path(tokens) for draft, tokens in zip(drafts, emitted, strict=True)]
         step = StepRecord(
             rows=len(rows),
             draft_tokens=sum(map(len, drafts)),
-            accepted_tokens=sum(map(accepted, drafts, emitted)),
+            accepted_tokens=sum(map(len, paths)),
             emitted_tokens=sum(map(len, emitted)),
             width=width,
             source=drafts[0].source,
             match_length=drafts[0].match_length,
             propose_s=proposed - started + perf_counter() - verified,
             forward_s=verified - proposed,
+            origins=tuple(drafts[0].origins[node] for node in paths[0]) if drafts[0].origins else (),
         )
         proposers[rows[0]].observe(step)
         stats.record(step)
@@ -114,18 +116,3 @@ def _emit(row: int, draft: Draft, choose: Callable[[int], int], output: Output) 
         if output.emit(row, token):
             break
     return emitted
-
-
-def accepted(draft: Draft, emitted: Sequence[int]) -> int:
-    """Count the leading emitted tokens that stood in the draft.
-
-    Example:
-        >>> accepted(Draft((5, 6, 7)), [5, 6, 9])
-        2
-    """
-    node: int | None = ROOT
-    for count, token in enumerate(emitted):
-        node = draft.child(node, token)
-        if node is None:
-            return count
-    return len(emitted)

@@ -17,7 +17,7 @@ class Draft:
             for a chain, where node ``i`` follows node ``i - 1``. Siblings carry distinct tokens.
         source: Name of the source that the tokens were copied from.
         match_length: Tokens of the current suffix that matched at the source.
-        origins: Position in the index that each token was copied from.
+        origins: Position in the index that each token was copied from; -1 - p for position p of the memory.
 
     Raises:
         ValueError: The links are not those of a tree in which parents come first and siblings differ.
@@ -62,6 +62,22 @@ class Draft:
             return self._children.get((node, token))
         following = node + 1
         return following if following < len(self.tokens) and self.tokens[following] == token else None
+
+    def path(self, tokens: Sequence[int]) -> list[int]:
+        """Return the nodes along which the draft foresaw the leading ``tokens``.
+
+        Example:
+            >>> Draft((5, 6, 7, 8), (-1, 0, -1, 2)).path([7, 8, 9]), Draft((5, 6, 7)).path([5, 6, 9])
+            ([2, 3], [0, 1])
+        """
+        nodes: list[int] = []
+        node: int | None = ROOT
+        for token in tokens:
+            node = self.child(node, token)
+            if node is None:
+                break
+            nodes.append(node)
+        return nodes
 
     def cut(self, length: int, stop_tokens: "frozenset[int] | Sequence[int]" = frozenset()) -> "Draft":
         """Return the chain's first ``length`` tokens, ended after the first of ``stop_tokens``.

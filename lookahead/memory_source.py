@@ -71,7 +71,7 @@ class MemorySource:
         row, length = int(candidates.count[0]), len(tokens)
         candidates.tokens[row, :length] = tokens
         candidates.kinds[row, :length] = OUTSIDE
-        candidates.origins[row, :length] = self._match.position + 1 + np.arange(length)
+        candidates.origins[row, :length] = -2 - self._match.position - np.arange(length)
         candidates.places[row, : length + 1] = -1
         facts = candidates.facts[row]
         facts[LENGTH], facts[SOURCE], facts[MATCH], facts[GAP] = length, MEMORY, self._match.length, 0

@@ -49,6 +49,8 @@ class LookupProposer:
 
     Attributes:
         branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
+        reference_starts: Where each reference starts in the index.
+        text_start: Where the prompt starts in it.
         shared: What is known of the steps of a whole batch, where its rows are read without padding and share a step.
 
     Example:
@@ -79,12 +81,16 @@ class LookupProposer:
         self._prediction = prediction
         self.branches = False
         self.shared: SharedPacing | None = None
-        documents = [self._add(text, REFERENCE) for text in references if len(text)]
+        documents, self.reference_starts = [], []
+        for text in references:
+            self.reference_starts.append(len(self._index))
+            if len(text):
+                documents.append(self._add(text, REFERENCE))
         start = len(self._index)
         if prediction is not None and len(prediction):
             documents.append(self._add(self._pacing.frame.around(prediction), PREDICTION))
         self._trail = empty_trail(start if len(self._index) > start else -1)
-        self._text_start = len(self._index)
+        self.text_start = len(self._index)
         self._output_start = len(self._index) + len(prompt)
         self._documents = np.array([*documents, (_NO_END, CONTEXT)], np.int64)
         self._memory = memory
@@ -106,7 +112,7 @@ class LookupProposer:
     @property
     def context(self) -> int:
         """Tokens of the text, those of other documents left out."""
-        return len(self._index) - self._text_start
+        return len(self._index) - self.text_start
 
     @property
     def follows_rule(self) -> bool:
@@ -151,7 +157,7 @@ class LookupProposer:
         if limit <= 0 or not len(self._index):
             return 0
         if self._memory is not None:
-            text = self._index.tokens[self._text_start :]
+            text = self._index.tokens[self.text_start :]
             self._memory.offer(self._candidates, text, self._ends, self._config.min_match, self._vocabulary)
         plan_step(
             self._index.arrays,

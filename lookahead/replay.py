@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.cost import CostCurve
-from lookahead.decoding import accepted
 from lookahead.draft import Draft
 
 Ids = NDArray[np.int32]
@@ -147,7 +146,7 @@ def _replay_one(recording: Recording, method: ReplayMethod, seconds: list[float]
 def _accepted(draft: Sequence[int] | Draft, output: list[int], position: int) -> int:
     """Count the draft tokens that the output goes on with."""
     following = output[position : position + len(draft)]
-    return accepted(draft if isinstance(draft, Draft) else Draft(tuple(draft)), following)
+    return len((draft if isinstance(draft, Draft) else Draft(tuple(draft))).path(following))
 
 
 def tuned(

@@ -28,6 +28,8 @@ class StepRecord:
     forward_s: float
     rows: int = 1
     """Rows of the batch that had not ended."""
+    origins: tuple[int, ...] = ()
+    """Of each accepted token of the first row: its position in the row's index, or -1 - p for position p of memory."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,8 @@ class DecodingStats:
         propose_s: Seconds of ``decode_s`` spent on the index and on drafts.
         records: One record per step, in order; empty for plain decoding.
         plain_reason: Why the call was decoded plainly, empty if it was not.
+        reference_starts: Where each of the references starts in the index that origins point into.
+        text_start: Where the (first row's) prompt starts in it, followed by the output.
 
     Example:
         >>> stats = DecodingStats(prompt_tokens=5)
@@ -68,6 +72,8 @@ class DecodingStats:
     propose_s: float = 0.0
     records: list[StepRecord] = field(default_factory=list, repr=False)
     plain_reason: str = ""
+    reference_starts: tuple[int, ...] = ()
+    text_start: int = 0
 
     def start_decoding(self, prefill_s: float) -> None:
         """Note the prefill, which emitted the first token of every row."""

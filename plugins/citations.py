@@ -8,7 +8,7 @@
 import heapq
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -67,12 +67,37 @@ class Citation:
     id: Any
 
 
-def cite(text: str, passages: Iterable[Any], *, min_chars: int = MIN_CHARS, whole_words: bool = True) -> list[Citation]:
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A span of a text that is known to have been copied from a passage: an accepted draft.
+
+    Attributes:
+        start: Where the span starts in the text, in characters.
+        end: Where it ends, exclusive.
+        passage: The position of the passage in the list.
+        passage_start: Where it starts in the passage.
+    """
+
+    start: int
+    end: int
+    passage: int
+    passage_start: int
+
+
+def cite(
+    text: str,
+    passages: Iterable[Any],
+    *,
+    min_chars: int = MIN_CHARS,
+    whole_words: bool = True,
+    copies: Iterable[Copy] = (),
+) -> list[Citation]:
     """Return the spans of a text that stand word for word in a passage, in their order.
 
     The longest span is taken first, then the longest of what is left beside it, and so on, so that citations do not
-    overlap. A span that several passages hold is cited from the first of them. White space, closing marks at the
-    start and opening ones at the end belong to no citation. How the text was made does not matter.
+    overlap. A span that several passages hold is cited from the one that most of it was copied from, where that is
+    known, else from the first. White space, closing marks at the start and opening ones at the end belong to no
+    citation.
 
     Args:
         text: Any text, such as a model's answer.
@@ -80,6 +105,7 @@ def cite(text: str, passages: Iterable[Any], *, min_chars: int = MIN_CHARS, whol
         min_chars: The shortest span that counts, in characters.
         whole_words: Let no citation begin or end inside a word or a number, in the text or in the passage. False
             cites characters.
+        copies: What is known of how the text was made; none is needed, and a wrong one is not believed.
 
     Raises:
         TypeError: A passage has no text.
@@ -95,13 +121,27 @@ def cite(text: str, passages: Iterable[Any], *, min_chars: int = MIN_CHARS, whol
     sources = _Sources([_units(passage.text, whole_words) for passage in known])
     offsets = [0, *accumulate(map(len, units))]
     spans = _longest_first(units, offsets, sources.maximal_matches(units), min_chars)
-    citations = []
+    known_copies, citations = list(copies), []
     for first, last in sorted(spans):
-        position, start = sources.locate(units[first:last])
         length = offsets[last] - offsets[first]
+        position, start = _copied_from(offsets[first], offsets[last], known_copies, sources, units[first:last]) or (
+            sources.locate(units[first:last])
+        )
         name = position if known[position].id is None else known[position].id
         citations.append(Citation(offsets[first], offsets[last], position, start, start + length, name))
     return citations
+
+
+def _copied_from(
+    start: int, end: int, copies: Iterable[Copy], sources: "_Sources", units: list[str]
+) -> tuple[int, int] | None:
+    """Return the passage, and the place in it, that most of the span was copied from and where all of it stands."""
+    shares: dict[tuple[int, int], int] = {}
+    for copy in copies:
+        place = copy.passage, copy.passage_start + start - copy.start
+        shares[place] = shares.get(place, 0) + max(0, min(end, copy.end) - max(start, copy.start))
+    likely = sorted((place for place in shares if shares[place]), key=lambda place: -shares[place])
+    return next((place for place in likely if sources.holds(units, *place)), None)
 
 
 def check_positive(name: str, value: Any, default: Any) -> None:
@@ -165,6 +205,16 @@ class _Sources:
         start = ends[-1] + 1 - len(units)
         passage = bisect_right(self._starts, start) - 1
         return passage, self._offsets[passage][start - self._starts[passage]]
+
+    def holds(self, units: list[str], passage: int, start: int) -> bool:
+        """Return whether the units stand in a passage from this character on."""
+        if not 0 <= passage < len(self._offsets):
+            return False
+        offsets = self._offsets[passage]
+        first = bisect_left(offsets, start)
+        whole = first < len(offsets) and offsets[first] == start and first + len(units) < len(offsets)
+        place = self._starts[passage] + first
+        return whole and self._index.tokens[place : place + len(units)].tolist() == self._ids(units).tolist()
 
     def _follow(self, units: list[str]) -> tuple[list[int], list[int]]:
         """For every unit, the longest span up to it that stands in a passage, and where that first ends."""

@@ -84,6 +84,8 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
             proposer.branches = config.trees and target.takes_trees()
             proposer.shared = state_of(model).batch_pacing(model) if target.packs_rows() else None
         ours = all(isinstance(proposer, LookupProposer) for proposer in proposers)
+        if ours:
+            stats.reference_starts, stats.text_start = tuple(proposers[0].reference_starts), proposers[0].text_start
         decode(target, proposers, output, stats, propose_together if ours else propose_each)
     if call.streamer is not None:
         call.streamer.end()

@@ -13,7 +13,7 @@ from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
-from lookahead.plugins.hf_tree import accepted_nodes, keep_branch, reads_trees, tree_inputs
+from lookahead.plugins.hf_tree import keep_branch, reads_trees, tree_inputs
 
 
 class HFTarget:
@@ -128,7 +128,7 @@ class HFTarget:
 
     def _keep_branch(self, emitted: int) -> None:
         """Put the accepted branch where a chain would stand: behind the text as it was before the step."""
-        nodes = accepted_nodes(self._draft, self._text.input_ids[0, -emitted:].tolist())
+        nodes = self._draft.path(self._text.input_ids[0, -emitted:].tolist())
         keep_branch(self.cache, self._past + self._text.length - emitted, nodes[: emitted - 1])
 
     def close(self, cache_is_returned: bool) -> None:

@@ -47,23 +47,6 @@ def tree_inputs(inputs: dict[str, Any], draft: Draft, past: int, model: Any) -> 
     }
 
 
-def accepted_nodes(draft: Draft, tokens: Sequence[int]) -> list[int]:
-    """Return the nodes along which a tree foresaw the emitted tokens.
-
-    Example:
-        >>> accepted_nodes(Draft((5, 6, 7, 8), (-1, 0, -1, 2)), [7, 8, 9])
-        [2, 3]
-    """
-    nodes, node = [], ROOT
-    for token in tokens:
-        child = draft.child(node, token)
-        if child is None:
-            break
-        nodes.append(child)
-        node = child
-    return nodes
-
-
 def keep_branch(cache: Cache, first: int, nodes: Sequence[int]) -> None:
     """Move the accepted nodes' keys and values to where a chain's would be.
 

@@ -19,6 +19,7 @@ from lookahead.config import LookupConfig
 from lookahead.plugins import hf
 from lookahead.plugins.citations import MIN_CHARS, Citation, Passage, as_passages, check_positive, cite
 from lookahead.plugins.hf_state import state_of
+from lookahead.plugins.rag_origins import PassageOrigins
 from lookahead.plugins.rag_prompt import PromptFormat, RagPrompt, context_length
 from lookahead.plugins.rag_stream import Stream, decoded
 from lookahead.stats import DecodingStats
@@ -181,8 +182,15 @@ class _Call:
     tokenizer: Any
     prompt: RagPrompt
     passages: tuple[Passage, ...]
+    left_ids: dict[int, list[int]]
     min_citation: int
     arguments: dict[str, Any]
+
+    @property
+    def _references_before(self) -> int:
+        """References of the call that are no passages; these come first."""
+        lookup = self.arguments.get("lookup")
+        return len(lookup.references) - len(self.left_ids) if isinstance(lookup, LookupConfig) else 0
 
     def run(self, streamer: BaseStreamer | None = None, stop: StoppingCriteria | None = None) -> Answer:
         arguments = dict(self.arguments)
@@ -197,7 +205,10 @@ class _Call:
         stats = hf.stats(self.model)
         if stats is before:  # beams and other methods keep none
             stats = DecodingStats(len(self.prompt.ids), len(tokens), plain_reason="another method decoded")
-        citations = tuple(cite(text, self.passages, min_chars=self.min_citation))
+        sources = PassageOrigins(
+            self.tokenizer, self.prompt, self.passages, self.left_ids, self._references_before, stats
+        )
+        citations = tuple(cite(text, self.passages, min_chars=self.min_citation, copies=sources.copies(tokens)))
         included, size = self.prompt.included, len(self.prompt.ids)
         return Answer(text, tuple(tokens), citations, self.passages, included, size, stats)
 
@@ -227,13 +238,13 @@ def _prepared(
     prompt = form.prompt(question, known, limit)
     if not hf.is_enabled(model):
         hf.enable(model, tokenizer)
-    left_over = [form.passage_ids(passage) for i, passage in enumerate(known) if i not in prompt.included]
     # The most relevant comes last, because the latest of equal matches is copied from.
-    options = _with_references(model, lookup, generate_kwargs.get("generation_config"), left_over[::-1])
+    left = {i: form.passage_ids(known[i]) for i in reversed(range(len(known))) if i not in prompt.included}
+    options = _with_references(model, lookup, generate_kwargs.get("generation_config"), list(left.values()))
     arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens}
     if hf.is_enabled(model):  # not one that has a sampling loop of its own
         arguments["lookup"] = options
-    return _Call(model, tokenizer, prompt, tuple(known), min_citation, arguments)
+    return _Call(model, tokenizer, prompt, tuple(known), left, min_citation, arguments)
 
 
 def _limit(model: Any, max_new_tokens: int, max_prompt_tokens: int | None) -> int | None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookahead.plugins import citations
-from lookahead.plugins.citations import Citation, Passage, as_passages, cite
+from lookahead.plugins.citations import Citation, Copy, Passage, as_passages, cite
 
 TEA = "Tea is made from the leaves of an evergreen shrub. It is drunk hot."
 COFFEE = "Coffee is made from roasted beans. It is drunk hot."
@@ -64,13 +64,38 @@ def test_every_citation_is_equal_to_its_passage_and_none_overlap(text, passages,
         source = data.draw(st.sampled_from(passages))
         start, end = sorted((data.draw(st.integers(0, len(source))), data.draw(st.integers(0, len(source)))))
         text += source[start:end]
+    numbers = st.integers(-2, 50)
+    copies = data.draw(st.lists(st.builds(Copy, numbers, numbers, numbers, numbers), max_size=4))
     ends = 0
-    for citation in cite(text, passages, min_chars=3, whole_words=whole_words):
+    for citation in cite(text, passages, min_chars=3, whole_words=whole_words, copies=copies):
         passage = passages[citation.passage]
         assert text[citation.start : citation.end] == passage[citation.passage_start : citation.passage_end]
         assert citation.end - citation.start >= 3
         assert citation.start >= ends
         ends = citation.end
+
+
+def test_a_span_of_several_passages_is_cited_from_the_one_it_was_copied_from() -> None:
+    text = "I think that it is so. It is drunk hot."
+    start = text.index("It is")
+    copied = [Copy(start + 3, len(text), 1, COFFEE.index("is drunk"))]
+    assert spans(text, cite(text, [TEA, COFFEE], min_chars=10)) == [("It is drunk hot.", 0)]
+    (citation,) = cite(text, [TEA, COFFEE], min_chars=10, copies=copied)
+    assert (citation.passage, citation.passage_start) == (1, COFFEE.index("It is"))
+
+
+def test_most_of_the_span_decides_and_an_earlier_place_in_the_same_passage_does_not() -> None:
+    twice = "Yes, it is drunk hot. No, it is drunk hot."
+    text = "it is drunk hot"
+    second = twice.rindex("it is")
+    copies = [Copy(0, 5, 0, TEA.index("It is")), Copy(5, 15, 1, second + 5)]
+    (citation,) = cite(text, ["it is drunk hot", twice], min_chars=10, copies=copies)
+    assert (citation.passage, citation.passage_start) == (1, second)
+
+
+def test_a_copy_that_the_passage_does_not_show_is_not_believed() -> None:
+    (citation,) = cite("It is drunk hot.", [TEA, COFFEE], min_chars=10, copies=[Copy(0, 16, 1, 3), Copy(0, 16, 7, 0)])
+    assert citation.passage == 0
 
 
 @given(st.text())

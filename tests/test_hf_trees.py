@@ -15,7 +15,7 @@ from lookahead.draft import EMPTY, Draft
 from lookahead.plugins import hf, hf_call
 from lookahead.plugins.hf_check import tree_error
 from lookahead.plugins.hf_known import TREES
-from lookahead.plugins.hf_tree import accepted_nodes, reads_trees
+from lookahead.plugins.hf_tree import reads_trees
 from lookahead.stats import StepRecord
 
 NEW = 40
@@ -110,9 +110,9 @@ def test_a_stop_inside_a_branch_stops_the_text(monkeypatch) -> None:
 
 def test_the_nodes_that_came_true_are_those_of_one_branch() -> None:
     tree = Draft((5, 6, 7, 8, 9), (-1, 0, -1, 2, 2))
-    assert accepted_nodes(tree, [5, 6, 1]) == [0, 1]
-    assert accepted_nodes(tree, [7, 9, 1]) == [2, 4]
-    assert accepted_nodes(tree, [3]) == []
+    assert tree.path([5, 6, 1]) == [0, 1]
+    assert tree.path([7, 9, 1]) == [2, 4]
+    assert tree.path([3]) == []
 
 
 def test_windows_static_caches_and_unknown_architectures_get_chains() -> None:

@@ -8,7 +8,9 @@ from tiny import t5
 
 from lookahead import LookupConfig
 from lookahead.plugins import hf, rag
+from lookahead.plugins.citations import Copy
 from lookahead.plugins.rag import Passage
+from lookahead.plugins.rag_origins import PassageOrigins
 from lookahead.plugins.rag_prompt import PromptFormat
 
 INSTRUCTION = "Answer from the passages above, in their words where you can: "
@@ -63,9 +65,61 @@ def test_plain_answers_are_cited_too(model, tokenizer) -> None:
 
 
 def test_short_spans_are_cited_when_asked(model, tokenizer) -> None:
-    answer = written(model, tokenizer, "It is hot.", min_citation=5)
+    answer = written(model, tokenizer, "It is hot.", min_citation=5, lookup=False)
     assert [citation.id for citation in answer.citations] == ["tea.md"]
     assert not written(model, tokenizer, "It is hot.").citations
+
+
+def copied(call: rag._Call) -> tuple[rag.Answer, list[Copy]]:
+    """Run a call; return the answer and what is known of where its accepted drafts came from."""
+    answer = call.run()
+    sources = PassageOrigins(
+        call.tokenizer, call.prompt, call.passages, call.left_ids, call._references_before, answer.stats
+    )
+    return answer, sources.copies(answer.token_ids)
+
+
+SAME = "The kettle is filled with fresh water first."
+
+
+@pytest.mark.parametrize("context", [1024, 360], ids=["in the prompt", "one outside"])
+@pytest.mark.parametrize("references", [[], ["", "Some other text.", "And one more."]])
+def test_accepted_drafts_tell_which_of_equal_passages_an_answer_was_copied_from(tokenizer, context, references) -> None:
+    """Both passages hold the sentence; the text before it is that of one of them, which the draft goes on from."""
+    model = byte_llama(context=context)
+    passages = [f"For cocoa. {SAME} Ah.", f"For coffee. {SAME} Oh.", f"For tea in the morning. {SAME} Hm."]
+    text = f"For tea in the morning. {SAME}"
+    call = rag._prepared(
+        model,
+        tokenizer,
+        "How?",
+        passages,
+        lookup={"references": references},
+        max_new_tokens=90,
+        logits_processor=[Written(tokenizer, text)],
+    )
+    assert (call.prompt.included == (0, 1, 2)) == (context == 1024)
+    answer, copies = copied(call)
+    assert copies
+    for copy in copies:
+        length = copy.end - copy.start
+        assert passages[copy.passage][copy.passage_start :][:length] == answer.text[copy.start : copy.end]
+    (citation,) = answer.citations
+    assert citation.passage == 2
+    of_the_sentence = [copy for copy in copies if copy.end > text.index(SAME) + 8]
+    assert {copy.passage for copy in of_the_sentence} == {2}
+
+
+def test_of_equal_passages_the_one_that_was_copied_is_cited(model, tokenizer) -> None:
+    """The plain answer names the first; with drafts, the passage that the accepted tokens stand in."""
+    passages = [f"{SAME} Ah.", f"{SAME} Oh."]
+    plain = written(model, tokenizer, SAME, passages, lookup=False)
+    assert [citation.passage for citation in plain.citations] == [0]
+    arguments = {"logits_processor": [Written(tokenizer, SAME)]}
+    answer, copies = copied(rag._prepared(model, tokenizer, QUESTION, passages, **arguments))
+    most = max(copies, key=lambda copy: copy.end - copy.start)
+    assert [citation.passage for citation in answer.citations] == [most.passage]
+    assert most.passage == 1  # the latest of equal matches
 
 
 def test_passages_that_do_not_fit_are_references(tokenizer) -> None:
