@@ -44,4 +44,5 @@ def test_what_came_from_the_memory_is_told_apart() -> None:
             found += [(plain[position + place], origin) for place, origin in enumerate(step.origins)]
         position += step.emitted_tokens
     assert found
-    assert [plain[-1 - origin] for _, origin in found] == [token for token, _ in found]
+    stored = [None, *plain]  # a store begins with a separator
+    assert [stored[-1 - origin] for _, origin in found] == [token for token, _ in found]
