@@ -27,17 +27,18 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are chosen: greedily, unless a temperature, top-p or top-k is given; a temperature of 0 is greedy."""
+    """How tokens are chosen: greedily, unless a temperature above 0, top-p, top-k or min-p is given."""
 
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
     seed: int | None = None
 
     @classmethod
     def from_args(cls, args: Namespace) -> "Sampling":
         """Return the options that the command line gives."""
-        return cls(args.temperature, args.top_p, args.top_k, args.seed)
+        return cls(**{name: getattr(args, name) for name in cls.__slots__})
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of ``generate``.
@@ -46,8 +47,8 @@ class Sampling:
             >>> Sampling(temperature=0.8, seed=1).arguments()
             {'do_sample': True, 'temperature': 0.8}
         """
-        given = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
-        given = {name: value for name, value in given.items() if value is not None}
+        names = ("temperature", "top_p", "top_k", "min_p")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if not given or self.temperature == 0:
             return {"do_sample": False}
         return {"do_sample": True, **given}

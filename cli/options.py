@@ -52,6 +52,9 @@ def add_generation_options(parser: argparse.ArgumentParser, max_new_tokens: str)
         "--top-p", type=probability, metavar="P", help="sample among the likeliest tokens that make up P"
     )
     group.add_argument("--top-k", type=positive_integer, metavar="K", help="sample among the K likeliest tokens")
+    group.add_argument(
+        "--min-p", type=probability, metavar="P", help="sample among tokens at least P times as likely as the likeliest"
+    )
     group.add_argument("--seed", type=seed, metavar="N", help="seed for sampling")
     group.add_argument("--no-lookup", action="store_true", help="decode plainly, one token a step, to compare")
 

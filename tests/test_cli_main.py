@@ -61,6 +61,7 @@ WRONG = [
     (["edit", "a", "-i", "x", "--temperature", "hot"], "is not a number"),
     (["edit", "a", "-i", "x", "--top-p", "1.5"], "is out of range"),
     (["edit", "a", "-i", "x", "--top-p", "0"], "is out of range"),
+    (["edit", "a", "-i", "x", "--min-p", "2"], "is out of range"),
     (["edit", "a", "-i", "x", "--seed", "-1"], "not a whole number of at least 0"),
     (["edit", "a", "-i", "x", "--seed", str(2**64)], "is too large"),
     (["edit", "a", "-i", "x", "--device", "gpu"], "is no device"),

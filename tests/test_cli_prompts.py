@@ -171,6 +171,7 @@ def test_a_file_larger_than_the_context_is_refused():
         (Sampling(seed=3), {"do_sample": False}),
         (Sampling(temperature=0.0, top_p=0.9), {"do_sample": False}),
         (Sampling(temperature=0.7), {"do_sample": True, "temperature": 0.7}),
+        (Sampling(min_p=0.1), {"do_sample": True, "min_p": 0.1}),
         (Sampling(top_p=0.9, top_k=5), {"do_sample": True, "top_p": 0.9, "top_k": 5}),
     ],
 )
