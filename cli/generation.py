@@ -145,8 +145,10 @@ class Generator:
         if self._trace is None:
             return None
         lookup = arguments.get("lookup")
-        prediction = lookup.get("prediction", ()) if isinstance(lookup, dict) else ()
-        return self._trace.begin(name, self.tokenizer, ids, prediction)
+        given = lookup if isinstance(lookup, dict) else {}
+        texts = {"prompt": ids, "prediction": given.get("prediction", ())}
+        texts |= {f"reference {number}": tokens for number, tokens in enumerate(given.get("references", ()), 1)}
+        return self._trace.begin(name, self.tokenizer, {kind: tokens for kind, tokens in texts.items() if tokens})
 
     def _generate(self, ids: list[int], streamer: Any, arguments: dict[str, Any]) -> list[int]:
         """Return the new tokens."""

@@ -20,7 +20,7 @@ class Step:
     match: int = 0
     propose_s: float = 0.0
     forward_s: float = 0.0
-    copied: dict[str, Any] | None = None
+    copied: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ def read_generations(entries: Iterable[dict[str, Any]]) -> list[Generation]:
     generations: list[Generation] = []
     for entry in entries:
         if entry["kind"] == "generation":
-            texts = {name: str(entry.get(name, "")) for name in ("prompt", "prediction")}
+            texts = {str(name): str(text) for name, text in (entry.get("texts") or {}).items()}
             generations.append(Generation(str(entry.get("name", "")), texts))
         elif generations:
             _add(generations[-1], entry)

@@ -16,7 +16,7 @@ from lookahead.cli.report_data import (
     totals,
 )
 from lookahead.cli.report_style import STYLE
-from lookahead.cli.report_text import numbered_lines, tinted_output
+from lookahead.cli.report_text import numbered_lines, text_id, tinted_output
 
 _PAGE = """\
 <!DOCTYPE html>
@@ -99,7 +99,7 @@ def _section(generation: Generation, number: int, of: int) -> str:
         f"<pre>{tinted_output(generation, prefix)}</pre>",
         f'<div class="charts">{"".join(_figures(generation.steps, figures))}</div>',
         _sources(generation.steps),
-        *(_text(generation, kind, prefix) for kind in ("prompt", "prediction")),
+        *(_text(generation, kind, prefix) for kind in generation.texts if kind != "output"),
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
@@ -171,8 +171,8 @@ def _text(generation: Generation, kind: str, prefix: str) -> str:
     if not text:
         return ""
     count = text.count("\n") + 1
-    lines = numbered_lines(text, f"{prefix}-{kind}")
-    return f'<details><summary>The {kind}, {count:,} lines</summary><pre class="lines">{lines}</pre></details>'
+    lines = numbered_lines(text, f"{prefix}-{text_id(kind)}")
+    return f'<details><summary>The {escape(kind)}, {count:,} lines</summary><pre class="lines">{lines}</pre></details>'
 
 
 def _configuration(header: dict[str, Any]) -> str:

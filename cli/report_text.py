@@ -1,11 +1,13 @@
 """The output of a generation as HTML, each step told apart, each copied span linked to where it stands."""
 
+import re
 from html import escape
+from typing import Any
 
 from lookahead.cli.report_data import Generation, Step
 
 _KINDS = ("step even", "step odd")
-_PLACES = {"prompt": "the prompt", "prediction": "the prediction", "output": "the output itself"}
+_PLACES = {"prompt": "the prompt", "prediction": "the prediction", "output": "the output itself", "memory": "memory"}
 
 
 def tinted_output(generation: Generation, prefix: str) -> str:
@@ -39,23 +41,44 @@ def numbered_lines(text: str, prefix: str) -> str:
 
 
 def _step(step: Step, number: int, kind: str, generation: Generation, prefix: str) -> str:
-    copied, own = step.text[: step.accepted_characters], escape(step.text[step.accepted_characters :])
-    if not copied:
-        return own
     words = f"step {number}: {step.accepted} of {step.drafted} draft tokens accepted"
     if step.source:
         words += f"; source {step.source}, after {step.match} matching tokens"
-    place = step.copied or {}
-    text = generation.texts.get(str(place.get("from")))
-    if text is None:
-        return f'<span class="{kind}" title="{escape(words)}">{escape(copied)}</span>{own}'
-    start, end = int(place.get("start", 0)), int(place.get("end", 0))
+    parts, at = [], 0
+    for span in step.copied:
+        end = min(at + int(span.get("characters", 0)), step.accepted_characters)
+        parts.append(_span(step.text[at:end], span, words, kind, generation, prefix))
+        at = end
+    parts.append(_span(step.text[at : step.accepted_characters], {}, words, kind, generation, prefix))
+    return "".join(parts) + escape(step.text[step.accepted_characters :])
+
+
+def _span(copied: str, span: dict[str, Any], words: str, kind: str, generation: Generation, prefix: str) -> str:
+    """Return a copied span, which tells its source and, if that stands in the page, leads there."""
+    if not copied:
+        return ""
+    name = str(span.get("from", ""))
+    text = generation.texts.get(name)
+    if name:
+        words += f"; copied from {_PLACES.get(name, name)}"
+    if text is None or "start" not in span:
+        return f'<span class="{kind}" title="{escape(words)}">{escape(copied)}</span>'
+    start, end = int(span["start"]), int(span.get("end", 0))
     line = text.count("\n", 0, start) + 1
-    words += f"; stands in {_PLACES[place['from']]}, line {line}: {_clipped(text[start:end])}"
-    shown = f'class="{kind}" title="{escape(words)}"'
-    if place["from"] == "output":
-        return f"<span {shown}>{escape(copied)}</span>{own}"
-    return f'<a {shown} href="#{prefix}-{place["from"]}-{line}">{escape(copied)}</a>{own}'
+    shown = f'class="{kind}" title="{escape(f"{words}, line {line}: {_clipped(text[start:end])}")}"'
+    if name == "output":
+        return f"<span {shown}>{escape(copied)}</span>"
+    return f'<a {shown} href="#{prefix}-{text_id(name)}-{line}">{escape(copied)}</a>'
+
+
+def text_id(name: str) -> str:
+    """Return a text's name as a part of an id.
+
+    Example:
+        >>> text_id("reference 1")
+        'reference-1'
+    """
+    return re.sub(r"\W+", "-", name)
 
 
 def _clipped(text: str, most: int = 200) -> str:

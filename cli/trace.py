@@ -1,15 +1,18 @@
 """The trace of a run: every generation and every step of it, as JSON lines.
 
 The first line is the header (``kind`` ``trace``: version of the format, command, machine, versions, model, settings).
-Each generation follows as one line of kind ``generation`` (its name and prompt), ``prefill`` (its first token), one of
+Each generation follows as one line of kind ``generation`` (its name and its texts: ``prompt`` and, where there are any,
+``prediction``, ``reference 1`` and so on), ``prefill`` (its first token), one of
 kind ``step`` a step, and ``end`` (output, statistics, and how it ended: ``stop``, ``length`` or ``interrupted``).
-Texts are whole; a step's ``text`` is what it added to the output: first ``accepted_characters`` from its draft, then
-the model's own token. ``copied`` says where the accepted ones stand: in the ``prompt``, the ``output`` or the
-``prediction``, and from which character to which. Times are seconds.
+A step's ``text`` is what it added to the output: first ``accepted_characters`` from its draft, then the model's own
+token. ``copied`` has the spans that make up the accepted ones: their ``characters``, and ``from``, ``start`` and
+``end``, which say from which text, ``output`` and ``memory`` among them, and from which character to which. Times are
+seconds.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from lookahead.stats import DecodingStats, StepRecord
 
 VERSION = 1
+_LONGEST_FRAME = 64  # tokens around a prediction
 
 
 class Trace:
@@ -43,9 +47,9 @@ class Trace:
         """Add facts to the header: the machine, the versions, the model."""
         self._header |= facts
 
-    def begin(self, name: str, tokenizer: Any, prompt: Sequence[int], prediction: Sequence[int]) -> "Recording":
-        """Return the recording of a generation that begins now."""
-        self.generations.append(Recording(name, tokenizer, prompt, prediction))
+    def begin(self, name: str, tokenizer: Any, texts: Mapping[str, Sequence[int]]) -> "Recording":
+        """Return the recording of a generation that begins now; see `Recording`."""
+        self.generations.append(Recording(name, tokenizer, texts))
         return self.generations[-1]
 
     def lines(self) -> Iterator[str]:
@@ -61,13 +65,12 @@ class Recording:
     Args:
         name: Of the file, say.
         tokenizer: Decodes the tokens.
-        prompt: Its tokens.
-        prediction: Tokens that the output was expected to resemble.
+        texts: Tokens of ``prompt`` and, where there are any, of ``prediction``, ``reference 1`` and so on.
     """
 
-    def __init__(self, name: str, tokenizer: Any, prompt: Sequence[int], prediction: Sequence[int]) -> None:
+    def __init__(self, name: str, tokenizer: Any, texts: Mapping[str, Sequence[int]]) -> None:
         self._name, self._tokenizer = name, tokenizer
-        self._prompt, self._prediction = list(prompt), list(prediction)
+        self._texts = {kind: list(tokens) for kind, tokens in texts.items()}
         self._tokens: list[int] = []
         self._started = False
         self._stats: DecodingStats | None = None
@@ -89,12 +92,8 @@ class Recording:
     def entries(self) -> Iterator[dict[str, Any]]:
         """Yield the objects of this generation."""
         pieces = list(_pieces(self._tokenizer, self._tokens))
-        yield {
-            "kind": "generation",
-            "name": self._name,
-            "prompt": "".join(_pieces(self._tokenizer, self._prompt)),
-            "prediction": "".join(_pieces(self._tokenizer, self._prediction)),
-        }
+        texts = {kind: "".join(_pieces(self._tokenizer, tokens)) for kind, tokens in self._texts.items()}
+        yield {"kind": "generation", "name": self._name, "texts": texts}
         if self._tokens:
             seconds = self._stats.prefill_s if self._stats else 0.0
             yield {"kind": "prefill", "seconds": seconds, "text": pieces[0]}
@@ -109,7 +108,7 @@ class Recording:
 
     def _steps(self, pieces: list[str]) -> Iterator[dict[str, Any]]:
         at, records = 1, self._stats.records if self._stats else []
-        places = Places(self._tokenizer, self._prompt, self._prediction, self._tokens)
+        places = Places(self._tokenizer, {**self._texts, "output": self._tokens}, self._stats)
         for record in records:
             stop = at + record.emitted_tokens
             accepted = "".join(pieces[at : at + record.accepted_tokens])
@@ -118,43 +117,78 @@ class Recording:
             at = stop
         # Plain decoding keeps no records, and neither does the step during which Ctrl-C came.
         for piece in pieces[at:]:
-            yield {"kind": "step", "drafted": 0, "accepted": 0, "emitted": 1, "text": piece, "copied": None}
+            yield {"kind": "step", "drafted": 0, "accepted": 0, "emitted": 1, "text": piece, "copied": []}
 
 
 class Places:
-    """Where accepted tokens stand in the texts, by characters.
+    """Where accepted tokens were copied from, by characters of the texts.
 
     Args:
         tokenizer: Decodes the tokens.
-        prompt: Tokens of the prompt.
-        prediction: Tokens of the prediction, which need not stand in the prompt.
-        output: Tokens of the output.
+        texts: Tokens of ``prompt``, ``prediction``, ``reference 1`` and so on, and ``output``.
+        stats: The statistics, which say where the texts stand in the index.
     """
 
-    def __init__(self, tokenizer: Any, prompt: list[int], prediction: list[int], output: list[int]) -> None:
-        self._texts = {"prediction": prediction, "prompt": prompt, "output": output}
-        self._bytes = {name: _as_bytes(tokens) for name, tokens in self._texts.items()}
-        self._offsets = {name: _offsets(tokenizer, tokens) for name, tokens in self._texts.items()}
+    def __init__(self, tokenizer: Any, texts: Mapping[str, list[int]], stats: "DecodingStats | None") -> None:
+        self._texts = texts
+        self._offsets = {name: offsets(tokenizer, tokens) for name, tokens in texts.items()}
+        self._starts = getattr(stats, "reference_starts", ())
+        self._text_start = getattr(stats, "text_start", 0)
 
-    def copied(self, record: "StepRecord", at: int) -> dict[str, Any] | None:
-        """Return where the tokens that were accepted in a step stand; None if there are none, or nowhere as a whole.
+    def copied(self, record: "StepRecord", at: int) -> list[dict[str, Any]]:
+        """Return the spans that the accepted tokens of a step are, each with its source where that is known.
 
-        The nearest earlier place is given where as many tokens before them agree as the step matched.
+        Args:
+            record: The step.
+            at: The output token that its first accepted one is.
         """
-        output = self._texts["output"]
-        stop = at + record.accepted_tokens
-        if not record.accepted_tokens:
-            return None
-        for before in (min(record.match_length, at), 0):
-            wanted = _as_bytes(output[at - before : stop])
-            for name in ("output", "prompt", "prediction"):
-                within = 4 * (stop - 1) if name == "output" else len(self._bytes[name])
-                first = _last_place(self._bytes[name][:within], wanted)
-                if first >= 0:
-                    start = first + before
-                    offsets = self._offsets[name]
-                    return {"from": name, "start": offsets[start], "end": offsets[start + stop - at]}
-        return None
+        ours, spans = self._offsets["output"], []
+        for first, last, origin in _runs(record.origins, self._text_start + len(self._texts["prompt"])):
+            span: dict[str, Any] = {"characters": ours[at + last] - ours[at + first]}
+            name, start = self._place(origin, self._texts["output"][at + first : at + last])
+            if name:
+                span["from"] = name
+            if start is not None:
+                theirs = self._offsets[name]
+                span |= {"start": theirs[start], "end": theirs[start + last - first]}
+            spans.append(span)
+        return spans
+
+    def _place(self, origin: int, tokens: list[int]) -> tuple[str, int | None]:
+        """Return the name of the text and the token in it where an origin is; no name if that is not known."""
+        if origin < 0:
+            return "memory", None
+        inside, prompt = origin - self._text_start, len(self._texts["prompt"])
+        if inside >= 0:
+            return ("prompt", inside) if inside < prompt else ("output", inside - prompt)
+        number = bisect_right(self._starts, origin)
+        if number and origin - self._starts[number - 1] < len(self._texts.get(f"reference {number}", ())):
+            return f"reference {number}", origin - self._starts[number - 1]
+        return self._place_in_prediction(origin, tokens)
+
+    def _place_in_prediction(self, origin: int, tokens: list[int]) -> tuple[str, int | None]:
+        """The prediction stands last before the prompt, in a frame of what outputs usually write around theirs."""
+        prediction = self._texts.get("prediction", [])
+        latest = origin - self._text_start + len(prediction) + _LONGEST_FRAME
+        for start in range(min(latest, len(prediction) - len(tokens)), -1, -1):
+            if latest - start > 2 * _LONGEST_FRAME:
+                break
+            if prediction[start : start + len(tokens)] == tokens:
+                return "prediction", start
+        return "prediction" if prediction else "", None
+
+
+def _runs(origins: Sequence[int], output_start: int) -> Iterator[tuple[int, int, int]]:
+    """Yield first and last (exclusive) accepted token of every run that stands together, and its first origin."""
+    begin = 0
+    for end in range(1, len(origins) + 1):
+        together = end < len(origins) and (
+            (origins[end] == origins[end - 1] + 1 and origins[end] != output_start)
+            or (origins[end] < 0 and origins[end - 1] < 0)
+        )
+        if not together:
+            yield begin, end, origins[begin]
+            begin = end
 
 
 def _step(record: "StepRecord") -> dict[str, Any]:
@@ -180,24 +214,12 @@ def _pieces(tokenizer: Any, tokens: Sequence[int]) -> Iterator[str]:
         yield piece + (text.finish() if number == len(tokens) else "")
 
 
-def _offsets(tokenizer: Any, tokens: Sequence[int]) -> list[int]:
+def offsets(tokenizer: Any, tokens: Sequence[int]) -> list[int]:
     """Return the character at which each token begins, and where the last one ends."""
     offsets = [0]
     for piece in _pieces(tokenizer, tokens):
         offsets.append(offsets[-1] + len(piece))
     return offsets
-
-
-def _as_bytes(tokens: Sequence[int]) -> bytes:
-    return b"".join(token.to_bytes(4, "little") for token in tokens)
-
-
-def _last_place(text: bytes, wanted: bytes) -> int:
-    """Return the token at which the last occurrence begins, -1 if there is none."""
-    found = text.rfind(wanted)
-    while found % 4 and found > 0:
-        found = text.rfind(wanted, 0, found + len(wanted) - 1)
-    return found // 4 if found >= 0 and found % 4 == 0 else -1
 
 
 def _line(entry: dict[str, Any]) -> str:

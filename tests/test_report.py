@@ -37,17 +37,17 @@ def step(text: str, accepted: str = "", **more: Any) -> dict[str, Any]:
 
 def trace(name: str = "a.py", steps: int = 3) -> list[dict[str, Any]]:
     at = PROMPT.index("if a")
-    copied = {"from": "prompt", "start": at, "end": at + 6}
+    copied = [{"characters": 6, "from": "prompt", "start": at, "end": at + 6}]
     found = [
         step("if a <" + EVIL, "if a <", source="context", match=3, copied=copied),
         step("x", source=""),
-        step(LONG, source="prediction", match=0, copied=None) | {"drafted": 64},
+        step(LONG, source="prediction", match=0, copied=[]) | {"drafted": 64},
     ]
-    found += [step("ab\n", "ab", source="context", match=2, copied=None)] * (steps - 3)
+    found += [step("ab\n", "ab", source="context", match=2, copied=[])] * (steps - 3)
     output = "<" + "".join(each["text"] for each in found)
     stats = {"decode_s": 1.0}
     return [
-        {"kind": "generation", "name": name, "prompt": PROMPT, "prediction": ""},
+        {"kind": "generation", "name": name, "texts": {"prompt": PROMPT, "reference 1": ""}},
         {"kind": "prefill", "seconds": 0.5, "text": "<"},
         *found,
         {"kind": "end", "finish": "stop", "output": output, "plain_reason": EVIL, "stats": stats},
@@ -125,8 +125,8 @@ def test_a_copied_span_tells_its_source_and_leads_there(page, read):
     titles = [value for name, value in read.attributes if name == "title"]
     told = next(title for title in titles if title.startswith("step 1:"))
     assert told == (
-        "step 1: 6 of 8 draft tokens accepted; source context, after 3 matching tokens; stands in the prompt, line 2: "
-        "if a <"
+        "step 1: 6 of 8 draft tokens accepted; source context, after 3 matching tokens; copied from the prompt, "
+        "line 2: if a <"
     )
     links = [value[1:] for name, value in read.attributes if name == "href"]
     assert links[:1] == ["g1-prompt-2"]

@@ -2,6 +2,7 @@
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError
 from lookahead.cli.generation import Generator, Sampling
 from lookahead.cli.shared_prefix import SharedPrefix, shared_length
-from lookahead.cli.trace import VERSION, Trace
+from lookahead.cli.trace import VERSION, Places, Trace
 from lookahead.cli.trace_file import read_trace, tracing
+from lookahead.stats import DecodingStats, StepRecord
 
 PROMPT = [5, 6, 7, 8, 9, 10, 11] * 4
 
@@ -35,9 +37,10 @@ def entries(trace: Trace) -> list[dict[str, Any]]:
     return [json.loads(line) for line in trace.lines()]
 
 
-def traced(*, lookup: bool = True, streamer: Any = None, **arguments: Any) -> list[dict[str, Any]]:
+def traced(*, lookup: Any = True, streamer: Any = None, **arguments: Any) -> list[dict[str, Any]]:
     trace = Trace("generate", {"seed": 1})
-    generator = Generator(llama(), Letters(), Sampling(), lookup=lookup, trace=trace)
+    generator = Generator(llama(), Letters(), Sampling(), lookup=bool(lookup), trace=trace)
+    arguments |= {"lookup": lookup} if isinstance(lookup, dict) else {}
     generator.complete(PROMPT, 40, streamer, "a name", **arguments)
     return entries(trace)
 
@@ -46,7 +49,7 @@ def test_the_texts_of_the_steps_make_up_the_output():
     header, generation, prefill, *steps, end = traced()
     assert (header["kind"], header["version"], header["command"]) == ("trace", VERSION, "generate")
     assert header["model"]["class"].endswith("LlamaForCausalLM")
-    assert (generation["name"], generation["prompt"]) == ("a name", Letters().decode(PROMPT))
+    assert (generation["name"], generation["texts"]) == ("a name", {"prompt": Letters().decode(PROMPT)})
     assert {step["kind"] for step in steps} == {"step"}
     assert prefill["text"] + "".join(step["text"] for step in steps) == end["output"]
     assert len(end["output"]) == end["stats"]["generated_tokens"] == 40
@@ -61,18 +64,52 @@ def test_the_figures_of_the_steps_are_those_of_the_generation():
     assert len(steps) == end["stats"]["steps"]
 
 
-@pytest.mark.parametrize("prediction", [None, [20, 21, 22]])
-def test_what_was_copied_stands_where_the_trace_says(prediction):
-    lookup = {"prediction": prediction} if prediction else True
-    _, generation, _, *steps, end = traced(lookup=lookup)
-    texts = {**generation, "output": end["output"]}
-    copied = [step for step in steps if step["copied"]]
-    assert copied
-    for step in copied:
-        place = step["copied"]
-        accepted = step["text"][: step["accepted_characters"]]
-        assert len(accepted) == step["accepted"]
-        assert texts[place["from"]][place["start"] : place["end"]] == accepted
+def spans(found: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every copied span as the output has it, and where the trace says that it stood."""
+    for step in (entry for entry in found if entry["kind"] == "step"):
+        at = 0
+        for span in step["copied"]:
+            yield step["text"][at : at + span["characters"]], span
+            at += span["characters"]
+        assert at == step["accepted_characters"] == step["accepted"]
+
+
+def plain_output(prompt: list[int] = PROMPT) -> list[int]:
+    text = Generator(llama(), Letters(), Sampling(), lookup=False).complete(prompt, 40).text
+    return [ord(char) - 48 for char in text]
+
+
+@pytest.mark.parametrize("source", ["prompt", "prediction", "reference 2"])
+def test_what_was_copied_stands_where_the_trace_says(source):
+    lookup: Any = True
+    if source == "prediction":
+        lookup = {"prediction": plain_output()}
+    elif source == "reference 2":
+        lookup = {"references": [[7, 7, 7], [50, *plain_output(), 51]]}
+    found = traced(lookup=lookup)
+    texts = {**found[1]["texts"], "output": found[-1]["output"]}
+    named = set()
+    for text, span in spans(found):
+        named.add(span["from"])
+        assert texts[span["from"]][span["start"] : span["end"]] == text
+    assert named <= {"prompt", "output", "prediction", "reference 1", "reference 2"}
+    assert source in named or source == "prompt"
+    assert named
+
+
+def test_origins_of_all_kinds_are_told_apart():
+    texts = {"prompt": [1, 2, 3], "prediction": [4, 5], "reference 1": [6, 7], "output": [3, 4, 5, 7, 1, 2, 3, 9, 8]}
+    stats = DecodingStats(reference_starts=(0,), text_start=8)  # 6 7 | frame 4 5 frame | 1 2 3 ...
+    places = Places(Letters(), texts, stats)
+    step = StepRecord(8, 8, 9, 9, "context", 1, 0.0, 0.0, origins=(5, 6, 1, 8, 9, 10, 11, -3))
+    names = [(span["characters"], span["from"], span.get("start"), span.get("end")) for span in places.copied(step, 1)]
+    assert names == [
+        (2, "prediction", 0, 2),
+        (1, "reference 1", 1, 2),
+        (3, "prompt", 0, 3),
+        (1, "output", 0, 1),
+        (1, "memory", None, None),
+    ]
 
 
 def test_plain_decoding_is_one_token_a_step():
@@ -110,7 +147,7 @@ def test_a_trace_of_an_interrupted_generation_is_valid_and_holds_what_came(tmp_p
         generate()
     header, generation, *_, end = read_trace(str(path))
     assert header["settings"] == {"prompt": "x"}
-    assert generation["prompt"] == Letters().decode(PROMPT)
+    assert generation["texts"]["prompt"] == Letters().decode(PROMPT)
     assert end["finish"] == "interrupted"
     assert len(end["output"]) == after
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.trace"]
