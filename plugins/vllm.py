@@ -21,6 +21,7 @@ from lookahead.plugins import vllm_hooks as hooks
 from lookahead.plugins.vllm_counts import PredictionCounts
 from lookahead.plugins.vllm_options import ProposerOptions
 from lookahead.plugins.vllm_pacing import BatchPacing
+from lookahead.plugins.vllm_repairs import repair_sampling
 from lookahead.plugins.vllm_request import RequestOptions, extra_args
 from lookahead.plugins.vllm_rows import Row, RowCache
 from lookahead.proposer import warm_up
@@ -98,6 +99,7 @@ class VllmLookupProposer:
         warm_up()
         self._pacing.warm_up()
         hooks.connect()
+        repair_sampling()
 
     def look(self, view: "hooks.StepView") -> None:
         """Take what the plugin knows of the step that :meth:`propose` is about to be called for."""

