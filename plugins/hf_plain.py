@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from transformers import cache_utils
-from transformers.cache_utils import Cache, QuantizedLayer
+from transformers.cache_utils import Cache, DynamicLayer, QuantizedLayer
 from transformers.generation import logits_process as lp
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, StopStringCriteria
 
@@ -157,8 +157,8 @@ def _width_reason(call: Call) -> str | None:
     """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
     if call.input_ids.shape[0] > 1:
         return "fixed_width is for one row: rows that end change a batch's width"
-    if not all(type(layer) in _REALIGNABLE for layer in decoder_cache(call.cache).layers):
-        return "fixed_width needs a cache of plain attention layers"
+    if not all(type(layer) is DynamicLayer for layer in decoder_cache(call.cache).layers):
+        return "fixed_width needs a cache whose layers keep every position"
     return None
 
 

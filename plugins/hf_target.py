@@ -25,7 +25,8 @@ class HFTarget:
         generation_config: As ``generate`` prepared it.
         model_kwargs: As ``generate`` prepared them (cache, masks, positions).
         max_length: Length at which generation stops, in tokens of ``output``.
-        fixed_width: Tokens that every step reads, 0 for as many as it needs; only for caches that crop.
+        fixed_width: Tokens that every step reads, always from a multiple of it on; 0 for as many as a step needs. Only
+            for caches that keep every position.
     """
 
     def __init__(
@@ -63,6 +64,8 @@ class HFTarget:
         self._advance(outputs, 1)
         self._rollback = rollback_for(self.cache, self._text.length)
         self._past = max(0, cached_tokens(self.cache) - self._text.length)
+        if self._fixed_width:
+            self._rollback.keep(self._text.length, self._kept(self._text.length))
         self._limits = sorted([*self._limits, *((size, False) for size in fixed_sizes(self.cache))])
         return [outputs.logits[:, -1].clone()]
 
@@ -80,11 +83,12 @@ class HFTarget:
         length, unread = self._text.length, self._text.length - self._rollback.cached
         place = self._past + length
         # A model may read its whole text anew when it grows beyond a limit, into a cache that can't be cropped yet.
-        if unread - 1 > MAX_REPLAY or any(place - unread <= limit < place for limit, _ in self._limits):
+        backlog = not self._fixed_width and unread - 1 > MAX_REPLAY
+        if backlog or any(place - unread <= limit < place for limit, _ in self._limits):
             return 0
         room = position_room(self._limits, place, self._max_length - length - 1)
         room = min(room, self._rollback.widest() - unread)
-        return min(room, self._fixed_width - 1) if self._fixed_width else room
+        return min(room, self._block_end() - length) if self._fixed_width else room
 
     def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[Tensor], int]:
         """Read what the cache lacks of the text, and the draft; return its ``[len(draft) + 1, vocabulary]`` logits."""
@@ -102,17 +106,30 @@ class HFTarget:
         self._draft = draft
         behind = self._read - self._text.length + 1
         if "logits_to_keep" in inputs:
-            inputs["logits_to_keep"] = behind
+            inputs["logits_to_keep"] = width if self._fixed_width else behind  # that too is a shape
         with grouped_attention():
             self._step_outputs = self._model(**inputs, return_dict=True)
         return [self._step_outputs.logits[0, -behind:][: len(draft) + 1]], width
 
     def _padding(self, draft: Draft) -> tuple[int, ...]:
-        """Return tokens that fill the step up to the fixed width, as far as there are positions for them."""
-        if len(draft) + 1 >= self._fixed_width:
+        """Return tokens that fill the step up to the end of its block, as far as there are positions for them."""
+        if not self._fixed_width:
             return ()
-        room = position_room(self._limits, self._past + self._text.length, self._fixed_width - 1)
+        length = self._text.length
+        room = position_room(self._limits, self._past + length, self._block_end() - length)
         return (int(self._text.input_ids[0, -1]),) * (room - len(draft))
+
+    def _block_end(self) -> int:
+        """Return where the block of fixed width ends that holds the last committed token."""
+        return self._text.length - 1 + self._fixed_width - (self._text.length - 1) % self._fixed_width
+
+    def _kept(self, length: int) -> int:
+        """Return how many of ``length`` tokens stay in the cache: with a fixed width, those before the last block.
+
+        A block that always starts at a multiple of the width is read at the same shape and each token at the same
+        place in it, whatever was drafted: kernels round it alike, also where rounding depends on the place.
+        """
+        return max(1, length - length % self._fixed_width) if self._fixed_width else length
 
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""
@@ -121,7 +138,7 @@ class HFTarget:
         if self._draft.parents:
             self._keep_branch(emitted[0])
         if cache is self.cache:
-            self._rollback.keep(self._read, self._text.length - 1)
+            self._rollback.keep(self._read, self._kept(self._text.length - 1))
         else:  # the model has read the text anew
             self._rollback = rollback_for(cache, self._read)
         self._advance(outputs, emitted[0])
