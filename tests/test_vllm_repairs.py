@@ -35,3 +35,16 @@ def test_each_value_is_repeated_for_its_tokens() -> None:
     assert expand(torch.tensor([0.0, 3.0, 0.5]), ends, 5, 0, 1).tolist() == [1.0, 1.0, 0.5, 0.5, 0.5]
     assert expand(torch.tensor([5, 6, 7], dtype=torch.int32), ends, 5).tolist() == [5, 5, 7, 7, 7]
     assert expand(torch.tensor([0.5]), torch.tensor([0]), 0).tolist() == []
+
+
+def test_no_logits_need_no_constraints(monkeypatch) -> None:
+    sampler = SimpleNamespace(expand_batch_to_tokens=expand, apply_sampling_constraints=lambda logits, *_: logits.max())
+    platform = SimpleNamespace(is_cpu=lambda: True)
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
+    monkeypatch.setitem(sys.modules, "vllm.v1.sample.rejection_sampler", sampler)
+    repair_sampling()
+    once = sampler.apply_sampling_constraints
+    repair_sampling()
+    assert sampler.apply_sampling_constraints is once
+    assert once(torch.zeros(0, 5), None, None).shape == (0, 5)
+    assert once(torch.ones(2, 5), None, None) == 1
