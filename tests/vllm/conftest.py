@@ -29,32 +29,38 @@ def real_model() -> str:
 @pytest.fixture(scope="session")
 def tiny_model(real_model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A random Llama with the embedded model's tokenizer."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
+    from transformers import AutoTokenizer
 
+    folder = tmp_path_factory.mktemp("tiny")
     tokenizer = AutoTokenizer.from_pretrained(real_model)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=32,
-        max_position_embeddings=512,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-    )
+    save_llama(folder, len(tokenizer), eos_token_id=tokenizer.eos_token_id)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def model_of_eight_tokens(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A random Llama without a tokenizer, with so few tokens that all texts can be counted."""
+    folder = tmp_path_factory.mktemp("eight")
+    save_llama(folder, 8)
+    return str(folder)
+
+
+def save_llama(folder: Path, vocabulary: int, **tokens: int) -> None:
+    """Save a random model, with weights large enough that its text is not one token for ever."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+    config = LlamaConfig(vocab_size=vocabulary, max_position_embeddings=512, **sizes, **heads, **tokens)
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.normal_(std=0.25)
-    folder = str(tmp_path_factory.mktemp("tiny"))
     model.float().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -189,21 +189,18 @@ def test_structured_output_is_valid_and_that_of_no_speculation(start, real_model
 
 
 @pytest.mark.usefixtures("eager")
-def test_samples_follow_the_law_of_no_speculation(start, tiny_model) -> None:
-    """Joint counts of three tokens out of three, drafted for after a prompt that repeats them."""
-    allowed = [400, 500, 600]
-    prompt = {"prompt_token_ids": [400, 500, 600, 400, 600, 500] * 8}
+def test_samples_follow_the_law_of_no_speculation(start, model_of_eight_tokens) -> None:
+    """Joint counts of three tokens, the last two drafted, with temperature and top-k."""
+    prompt = {"prompt_token_ids": [0, 1, 3, 4, 5, 6, 7, 2, 4, 1, 7, 0, 5, 3, 6] * 3}
+    sampling = {"temperature": 0.8, "top_k": 4, "max_tokens": 3, "ignore_eos": True, "detokenize": False}
+    params = [SamplingParams(**sampling, seed=seed) for seed in range(2000)]
     counts = []
     for config in (None, speculative(4)):
-        engine = start(tiny_model, config)
-        params = [
-            SamplingParams(temperature=1.0, max_tokens=3, seed=place, allowed_token_ids=allowed)
-            for place in range(2000)
-        ]
+        engine = start(model_of_eight_tokens, config, skip_tokenizer_init=True)
         counts.append(Counter(map(tuple, texts(engine, [prompt] * len(params), params))))
-    assert stats(start(tiny_model, speculative(4)))["drafted"] > 500
+    assert stats(engine)["drafted"] > 500
     plain, ours = counts
-    assert set(plain) | set(ours) <= {(a, b, c) for a in allowed for b in allowed for c in allowed}
     cells = [text for text in set(plain) | set(ours) if plain[text] + ours[text] >= 10]
     distance = sum((plain[text] - ours[text]) ** 2 / (plain[text] + ours[text]) for text in cells)
+    assert len(cells) > 10
     assert distance < len(cells) + 4 * (2 * len(cells)) ** 0.5
