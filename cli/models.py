@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from lookahead.cli.console import Console, Environment
-from lookahead.cli.embedded import default_model_path
+from lookahead.cli.embedded import PLAIN_NAME, default_model_path, plain_model_path
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
 from lookahead.cli.status import live_status
 
-__all__ = ["ModelOptions", "default_model_path", "load", "load_folder", "silence_transformers"]
+__all__ = ["ModelOptions", "default_model_path", "load", "load_folder", "plain_model_path", "silence_transformers"]
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
@@ -27,7 +27,8 @@ class ModelOptions:
     """Which model to load, and how.
 
     Attributes:
-        model: Hub id, folder or ``.gguf`` file; None for SPECDEC_LOOKUP_MODEL, else the embedded model.
+        model: Hub id, folder or ``.gguf`` file, or ``smollm2`` for the embedded model without its adapter; None for
+            SPECDEC_LOOKUP_MODEL, else the embedded editor.
         revision: Branch, tag or commit on the hub.
         dtype: ``auto`` takes what the model is stored in: float32 for the embedded model and for GGUF files.
         device: ``auto`` takes CUDA, then Apple's GPU, then the CPU.
@@ -59,6 +60,8 @@ def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, An
     label = name or "the default model"
     if name is None:
         name = str(default_model_path(console))
+    elif name == PLAIN_NAME:
+        name = str(plain_model_path(console))
     where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
     on_disk = Path(where["source"]).is_dir()

@@ -8,22 +8,25 @@ import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 import tiny
 import torch
 from cli_fakes import environment, run
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers import models as tokenizer_models
 from transformers import PreTrainedTokenizerFast
 
 from lookahead.cli import embedded, models
+from lookahead.cli.adapter import ADAPTER, ADAPTER_SHA256, merge_adapter
 from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
-from lookahead.cli.models import ModelOptions, default_model_path, load
+from lookahead.cli.models import ModelOptions, default_model_path, load, plain_model_path
 
 
 def console(**variables: str) -> Console:
@@ -177,8 +180,9 @@ def embedded_model():
     return load(ModelOptions())
 
 
-def test_the_embedded_model_is_a_plain_folder():
-    folder = default_model_path()
+@pytest.mark.parametrize("path", [default_model_path, plain_model_path])
+def test_the_embedded_model_is_a_plain_folder(path):
+    folder = path()
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {*names(folder)}
     assert json.loads((folder / "generation_config.json").read_text())["eos_token_id"] == 2
     assert "quantization_config" not in json.loads((folder / "config.json").read_text())
@@ -193,6 +197,63 @@ def test_the_embedded_model_answers_in_float32(embedded_model):
     assert answer == "The capital of France is Paris.<|im_end|>"
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert not model.training
+
+
+def test_the_adapter_is_what_tells_the_embedded_editor_from_the_plain_model():
+    editor, plain = (load_file(path() / "model.safetensors") for path in (default_model_path, plain_model_path))
+    adapter = load_file(ADAPTER)
+    assert editor.keys() == plain.keys()
+    for name, weight in editor.items():
+        layer = name.removesuffix(".weight")
+        change = adapter[f"{layer}.b"].float() @ adapter[f"{layer}.a"].float() if f"{layer}.a" in adapter else 0
+        torch.testing.assert_close(weight, plain[name] + change)
+    assert any(not torch.equal(weight, plain[name]) for name, weight in editor.items())
+
+
+@pytest.fixture
+def home(folder, tmp_path, monkeypatch):
+    """A cache as earlier versions left it: a plain model, here a tiny one; the adapter is one for it."""
+    shutil.copytree(folder, tmp_path / "home" / "smollm2-135m-instruct-1")
+    layer = "model.layers.0.self_attn.q_proj"
+    shape = tiny.llama().get_submodule(layer).weight.shape
+    change = {f"{layer}.a": torch.ones(1, shape[1]), f"{layer}.b": torch.ones(shape[0], 1)}
+    save_file(change, tmp_path / "adapter.safetensors")
+    monkeypatch.setattr(embedded, "merge_adapter", partial(merge_adapter, path=tmp_path / "adapter.safetensors"))
+    monkeypatch.setattr(embedded, "_fetch", lambda *_: pytest.fail("downloaded"))
+    return tmp_path / "home"
+
+
+def test_an_older_cache_gets_its_editor_without_a_download(home):
+    surroundings = console(SPECDEC_LOOKUP_HOME=str(home))
+    editor, plain = default_model_path(surroundings), plain_model_path(surroundings)
+    assert plain.name == "smollm2-135m-instruct-1"
+    assert editor.name == f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
+    before, after = (load_file(path / "model.safetensors") for path in (plain, editor))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"model.layers.0.self_attn.q_proj.weight"}
+    assert names(plain) == names(editor)
+
+
+def test_only_the_default_has_the_adapter(home):
+    def first_weight(options: ModelOptions, **variables: str) -> torch.Tensor:
+        model, _ = load(options, console(SPECDEC_LOOKUP_HOME=str(home), **variables))
+        return model.get_submodule("model.layers.0.self_attn.q_proj").weight
+
+    plain = first_weight(ModelOptions("smollm2", device="cpu"))
+    folder = str(home / "smollm2-135m-instruct-1")
+    assert torch.equal(first_weight(ModelOptions(folder, device="cpu")), plain)
+    assert torch.equal(first_weight(ModelOptions(device="cpu"), SPECDEC_LOOKUP_MODEL="smollm2"), plain)
+    torch.testing.assert_close(first_weight(ModelOptions(device="cpu")), plain + 1)
+
+
+def test_a_damaged_adapter_stops_the_default_and_leaves_nothing(home, monkeypatch):
+    def refuse() -> None:
+        raise CommandError("not the expected file")
+
+    monkeypatch.setattr(embedded, "check_adapter", refuse)
+    with pytest.raises(CommandError, match="not the expected file"):
+        default_model_path(console(SPECDEC_LOOKUP_HOME=str(home)))
+    assert names(home) == ["lock", "smollm2-135m-instruct-1"]
 
 
 def test_the_embedded_tokenizer_splits_digits_before_blanks(embedded_model):

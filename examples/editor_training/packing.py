@@ -11,9 +11,10 @@ from torch import Tensor
 from editor_training.edits import Edit
 from lookahead.cli.prompts import edit_prompt, encode
 
-_EDITED = 5.0  # weight of a token at an edit; a copied one has 1
+_EDITED = 3.0  # weight of a token at an edit; a copied one has 1
+_COPIED = 0.8  # share of the copied tokens that are in the loss
 _NEAR = 2  # tokens behind an edit that count as edited
-_WHOLE = 0.2  # share of answers that are learned whole; of the others only what is around edits is kept
+_WHOLE = 0.75  # share of answers that are learned whole; of the others only what is around edits is kept
 _BEFORE, _BEHIND = 36, 16  # tokens kept in front of and behind an edit, on average
 _WARM = 12  # kept tokens without loss at the beginning of a gap's far side, where there is too little to go by
 
@@ -84,7 +85,7 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         for row, place in enumerate(kept):
             ends = place >= len(wanted) - 3
             known = place < _WARM or kept[max(row - _WARM, 0)] == place - _WARM
-            if known and (random is None or weight[place] > 1 or ends or random.random() < 0.5):
+            if known and (random is None or weight[place] > 1 or ends or random.random() < _COPIED):
                 rows.append(first + row)
                 targets.append(wanted[place])
                 weights.append(weight[place] if not ends else 2.0)

@@ -1,80 +1,85 @@
-"""The score: held-out edits by the command's own way, right only if the whole file is."""
+"""The score: held-out edits that the model would write right as whole files."""
 
-import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from editor_training.edits import Edit
-from editor_training.tasks import KINDS, edit_of
-from lookahead.cli.answers import extract_file
-from lookahead.cli.console import Console, Environment
-from lookahead.cli.editor import ModelEditor
-from lookahead.cli.errors import CommandError
-from lookahead.cli.generation import Generator, Sampling
+import torch
 
-# Characters of the files: three in five short, two in five longer, the last of every fifteen up to 1,500 tokens.
-_SIZES = [(120, 700)] * 9 + [(700, 1800)] * 4 + [(1800, 3000), (3000, 5200)]
+from editor_training.attention import Branches
+from editor_training.edits import Edit
+from editor_training.packing import Packed, pack
+from editor_training.tasks import KINDS, attempt, setting
+
+# Characters of the files, of which one is drawn: most short, some up to 1,500 tokens.
+_SIZES = [(120, 500)] * 14 + [(500, 1200)] * 4 + [(1200, 2600), (2600, 5200)]
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One held-out edit and what came of it."""
+    """One held-out edit, and the first token that was wrong, in its surroundings; empty if none was."""
 
     edit: Edit
-    result: str
-    tokens: int
-
-    @property
-    def right(self) -> bool:
-        """Whether it is the whole file as it must be."""
-        return self.result == self.edit.after
+    wrong: str
 
 
-def cases(kind: str, count: int) -> list[Edit]:
-    """Return held-out edits of one kind, always the same, each of another file."""
-    found: list[Edit] = []
+class Scorer:
+    """Tries edits on a model without writing them.
+
+    Given the right tokens before, each token must be the likeliest one: just then greedy decoding writes the whole file
+    as it must be, and ends.
+
+    Args:
+        model: A causal language model.
+        tokenizer: Its tokenizer.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._attention = Branches(model)
+
+    @torch.no_grad()
+    def logits(self, packed: Packed) -> torch.Tensor:
+        """Return the logits of the tokens that are to be predicted, [targets, vocabulary]."""
+        return predict(self._model, self._attention, packed)
+
+    def __call__(self, edits: list[Edit]) -> list[Tried]:
+        """Return what comes of edits with the same file before."""
+        packed = pack(self._tokenizer, edits)
+        wrong = self.logits(packed).argmax(-1) != packed.targets
+        return [Tried(edit, self._first_wrong(packed, wrong & (packed.owners == i))) for i, edit in enumerate(edits)]
+
+    def _first_wrong(self, packed: Packed, wrong: torch.Tensor) -> str:
+        if not wrong.any():
+            return ""
+        place = int(wrong.nonzero()[0])
+        row = int(packed.rows[place])
+        before = self._tokenizer.decode(packed.ids[0, max(0, row - 12) : row + 1])
+        return f"{before!r} goes on with {self._tokenizer.decode(packed.targets[place : place + 1])!r}"
+
+
+def predict(model: Any, attention: Branches, packed: Packed) -> torch.Tensor:
+    """Return the logits of the tokens that are to be predicted, [targets, vocabulary]."""
+    attention.spans = packed.spans
+    unused = torch.ones(1, 1, 1, 1)  # a mask of four dimensions is left as it is
+    hidden = model.model(packed.ids, attention_mask=unused, position_ids=packed.positions, use_cache=False)[0]
+    return model.lm_head(hidden[0, packed.rows])
+
+
+def cases(kinds: list[str], count: int) -> Iterator[list[Edit]]:
+    """Yield held-out edits, those of one file together, until there are so many of each kind; always the same."""
+    missing = Counter(dict.fromkeys(kinds or KINDS, count))
     number = 0
-    while len(found) < count:
-        least, most = _SIZES[len(found) % len(_SIZES)]
-        try:
-            edit = edit_of(kind, Random(f"score-{kind}-{number}"), True, least, most)
-        except ValueError:
-            edit = edit_of(kind, Random(f"score-{kind}-{number}"), True, 120, most)
+    while +missing:
+        random = Random(f"score-{number}")
+        chosen = setting(random, True, *random.choice(_SIZES))
+        groups: dict[str, list[Edit]] = {}
+        for kind in sorted(+missing, key=lambda kind: (-missing[kind], kind))[:6]:
+            edit = attempt(kind, chosen)
+            if edit is not None:
+                missing[kind] -= 1
+                groups.setdefault(edit.before, []).append(edit)
+        yield from groups.values()
         number += 1
-        if edit.before not in {other.before for other in found}:
-            found.append(edit)
-    return found
-
-
-def score(model: Any, tokenizer: Any, kinds: list[str], count: int) -> Iterator[tuple[str, list[Tried]]]:
-    """Yield kind after kind with what the model makes of its held-out edits."""
-    editor = _editor(model, tokenizer)
-    for kind in kinds or list(KINDS):
-        yield kind, [_try(editor, edit) for edit in cases(kind, count)]
-
-
-def _editor(model: Any, tokenizer: Any) -> ModelEditor:
-    quiet = Console(Environment.from_system())
-    return ModelEditor(Generator(model, tokenizer, Sampling()), quiet)
-
-
-def _try(editor: ModelEditor, edit: Edit) -> Tried:
-    try:
-        answer = editor("file.py", edit.before, edit.instruction)
-        tokens = int(answer.stats["generated_tokens"])
-        return Tried(edit, extract_file(answer.text, edit.before, cut=answer.cut), tokens)
-    except CommandError as error:
-        return Tried(edit, f"refused: {error}", 0)
-
-
-def write_wrong(tried: list[Tried], folder: Path) -> None:
-    """Write what was wrong, to be looked at."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, one in enumerate(tried):
-        if not one.right:
-            text = f"{one.edit.instruction}\n{'-' * 80}\n{one.edit.after}{'-' * 80}\n{one.result}"
-            (folder / f"{one.edit.kind}-{number}.txt").write_text(text)
-    os.sync()

@@ -41,6 +41,7 @@ class Shaper:
         self._imports: set[str] = set()
         self._errors: list[str] = []
         self._calls: list[tuple[str, str]] = []
+        self._spent: set[str] = set()
 
     def file(self, parts: int) -> str:
         """Return a module of so many classes and functions, constants and a main block left out."""
@@ -181,7 +182,13 @@ class Shaper:
         )  # fmt: skip
 
     def _method(self, forms: Sequence[str], **slots: str) -> str:
-        return "\n" + textwrap.indent(self._filled(self._one(forms), **slots), "    ")
+        return "\n" + textwrap.indent(self._filled(self._form(forms), **slots), "    ")
+
+    def _form(self, forms: Sequence[str]) -> str:
+        """Return one of the templates, rather one that the file has not yet."""
+        form = self._one([form for form in forms if form not in self._spent] or forms)
+        self._spent.add(form)
+        return form
 
     def _container(self) -> str:
         words = self._words
@@ -221,7 +228,7 @@ class Shaper:
         forms = [*templates.FUNCTIONS, *(templates.ENTITY_FUNCTIONS if entity else ())]
         made = ", ".join(f"{f.name}={f.default}" for f in self._fields)
         text = self._filled(
-            self._one(forms), name=name, a=a.name, a_typed=self._hinted(a.name, a.type), b=b.name,
+            self._form(forms), name=name, a=a.name, a_typed=self._hinted(a.name, a.type), b=b.name,
             b_default=self._hinted(b.name, b.type, b.default), v=self._variable(), noun=noun, nouns=noun + "s",
             texts=self._hinted(noun + "s", "list[str]"), numbers=self._hinted(noun + "s", "list[int]"),
             text=self._hinted("text", "str"), s=self._literal("str"), n=self._literal("int"), m=self._literal("int"),
@@ -246,7 +253,7 @@ class Shaper:
         (used, call), (_, other) = self._random.choice(self._calls), self._random.choice(self._calls)
         argument = self._hinted(used.lower() + "s", f"list[{used}]") if used[0].isupper() else noun
         return self._filled(
-            self._one(templates.CALLERS), name=self._fresh(self._words.function), argument=argument,
+            self._form(templates.CALLERS), name=self._fresh(self._words.function), argument=argument,
             v=self._variable(), call=call, other=other, noun=noun, n=self._literal("int"),
         )  # fmt: skip
 

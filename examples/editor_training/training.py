@@ -15,6 +15,7 @@ from torch.nn import functional
 from editor_training import lora
 from editor_training.attention import Branches
 from editor_training.packing import Packed, pack
+from editor_training.scoring import predict
 from editor_training.tasks import stream
 
 
@@ -126,14 +127,8 @@ class Trainer:
         return min(1.0, (self.progress.step + 1) / 15, max(0.05, left / 0.4))
 
     def _losses(self, packed: Packed) -> torch.Tensor:
-        return functional.cross_entropy(self._logits(packed), packed.targets, reduction="none")
-
-    def _logits(self, packed: Packed) -> torch.Tensor:
-        self.attention.spans = packed.spans
-        unused = torch.ones(1, 1, 1, 1)  # a mask of four dimensions is left as it is
-        body = self.model.model
-        hidden = body(packed.ids, attention_mask=unused, position_ids=packed.positions, use_cache=False)[0]
-        return self.model.lm_head(hidden[0, packed.rows])
+        logits = predict(self.model, self.attention, packed)
+        return functional.cross_entropy(logits, packed.targets, reduction="none")
 
     @torch.no_grad()
     def score(self) -> tuple[int, int]:
@@ -143,7 +138,7 @@ class Trainer:
         """
         right = total = 0
         for packed in self._tests:
-            wrong = self._logits(packed).argmax(-1) != packed.targets
+            wrong = predict(self.model, self.attention, packed).argmax(-1) != packed.targets
             owners = packed.owners.unique()
             right += sum(not wrong[packed.owners == owner].any() for owner in owners)
             total += len(owners)
