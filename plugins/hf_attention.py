@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from lookahead.plugins.hf_packed import packed_block
@@ -29,19 +30,32 @@ def grouped_attention() -> Iterator[None]:
         >>> with grouped_attention():                              # doctest: +SKIP
         ...     model(input_ids=block, cache=cache)
     """
-    _install()
-    token = _packing.set(True)
+    token = _packing.set(_stands_in_front())
     try:
         yield
     finally:
         _packing.reset(token)
 
 
-def _install() -> None:
-    """Stand in front of the registered attention, whichever it is now; elsewhere than in our steps it is called."""
-    registered = ALL_ATTENTION_FUNCTIONS["sdpa"]
-    if not hasattr(registered, "packs_groups"):
-        ALL_ATTENTION_FUNCTIONS["sdpa"] = _in_front_of(registered)
+def takes_packed_rows(model: Any) -> bool:
+    """Return whether the model's attention goes through here, and is not compiled: then rows can be laid end to end."""
+    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    return attention == "sdpa" and _stands_in_front() and not any(map(_is_compiled, model.modules()))
+
+
+def _stands_in_front() -> bool:
+    """Stand in front of transformers' own attention; False where somebody has registered another.
+
+    Elsewhere than in our steps it is called as before.
+    """
+    if ALL_ATTENTION_FUNCTIONS["sdpa"] is sdpa_attention_forward:
+        ALL_ATTENTION_FUNCTIONS.register("sdpa", _in_front_of(sdpa_attention_forward))
+    return hasattr(ALL_ATTENTION_FUNCTIONS["sdpa"], "packs_groups")
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    compiled = getattr(module, "_compiled_call_impl", None) is not None
+    return compiled or hasattr(module.forward, "_torchdynamo_orig_callable")
 
 
 def _in_front_of(registered: Callable[..., Any]) -> Callable[..., Any]:

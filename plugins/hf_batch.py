@@ -16,7 +16,7 @@ from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
 from lookahead.plugins.hf_arguments import cache_name
-from lookahead.plugins.hf_attention import grouped_attention
+from lookahead.plugins.hf_attention import grouped_attention, takes_packed_rows
 from lookahead.plugins.hf_cache import CropRollback
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_packed import PackedRows, packed_inputs, reading_packed
@@ -78,8 +78,7 @@ class HFBatchTarget:
 
     def packs_rows(self) -> bool:
         """Return whether rows are read without padding; known after the prefill."""
-        attention = getattr(self._model.config.get_text_config(decoder=True), "_attn_implementation", None)
-        return self._may_leave_holes and attention == "sdpa"
+        return self._may_leave_holes and takes_packed_rows(self._model)
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""

@@ -11,10 +11,11 @@ from tiny import VOCABULARY, as_argument, build, cache_of, llama, prompt
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import DynamicCache, LlamaConfig
 from transformers.cache_utils import DynamicLayer
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from lookahead.plugins import hf, hf_attention
-from lookahead.plugins.hf_attention import attend_packed, grouped_attention
+from lookahead.plugins.hf_attention import attend_packed, grouped_attention, takes_packed_rows
 from lookahead.plugins.hf_growth import GROWTH, start_growing, stop_growing
 
 
@@ -78,20 +79,42 @@ def test_other_threads_are_left_alone(monkeypatch) -> None:
     assert not widths
 
 
-def test_an_attention_that_the_user_registered_is_still_the_one_that_is_called(monkeypatch) -> None:
-    calls = []
+@pytest.mark.parametrize("way", ["register", "set"])
+def test_another_attention_that_the_user_registers_is_used_for_every_step(way, monkeypatch) -> None:
+    """Also when it comes after ours, and in batches."""
+    model, calls, widths = hf.enable(llama()), [], packed_calls(monkeypatch)
+    ids = torch.cat([prompt(24), prompt(24, seed=2)])
+    model.generate(ids[:1], max_new_tokens=4, lookup={"draft_per_match": 4})
 
     def mine(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
-        return registered(*arguments, **options)
+        return sdpa_attention_forward(*arguments, **options)
 
-    registered = ALL_ATTENTION_FUNCTIONS["sdpa"]
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", mine)
+    if way == "set":
+        monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._local_mapping, "sdpa", mine)
+    else:
+        monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", mine)
+    widths.clear()
+    for batch in (ids[:1], ids):
+        plain = model.generate(batch, max_new_tokens=12, eos_token_id=None, lookup=False)
+        assert torch.equal(
+            model.generate(batch, max_new_tokens=12, eos_token_id=None, lookup={"draft_per_match": 4}), plain
+        )
+        assert hf.stats(model).draft_tokens
+    assert not widths
+    assert calls
+
+
+def test_the_rows_of_a_compiled_model_are_read_padded() -> None:
     model = hf.enable(llama())
-    ids = prompt(24)
-    model.generate(ids, max_new_tokens=12, lookup={"draft_per_match": 4})
-    model.generate(ids, max_new_tokens=12, lookup=False)
-    assert len(calls) >= 12 * len(model.model.layers)
+    ids = torch.cat([prompt(24), prompt(24, seed=2), prompt(24, seed=3)])
+    options = {"max_new_tokens": 12, "eos_token_id": None, "pad_token_id": 0}
+    plain = model.generate(ids, lookup=False, **options)
+    assert takes_packed_rows(model)
+    model.forward = torch.compile(model.forward, backend="eager", dynamic=True)
+    assert not takes_packed_rows(model)
+    assert torch.equal(model.generate(ids, lookup={"draft_per_match": 4}, **options), plain)
+    assert hf.stats(model).draft_tokens
 
 
 def test_scores_that_a_position_bias_changes_are_left_to_transformers(monkeypatch) -> None:
