@@ -43,6 +43,11 @@ class RequestOptions:
     references: tuple[Tokens, ...] = ()
     key: str = ""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all texts."""
+        return self.prediction.nbytes + sum(text.nbytes for text in self.references)
+
     @classmethod
     def parse(cls, extra_args: Mapping[str, Any] | None) -> "RequestOptions":
         """Read a request's ``extra_args``; what a client got wrong there is left out, and said in the log."""

@@ -43,6 +43,7 @@ class Row(LookupProposer):
         self.draft_made: Draft = EMPTY
         self._tail = prompt[-_TAIL:].tolist()
         self._foreseen = pairs(options.prediction) if prediction is not None else None
+        self._beside = _BESIDE_INDEX + options.nbytes + (0 if self._foreseen is None else self._foreseen.nbytes)
         if prediction is not None:
             self.consider(config.max_draft)  # so that the first token moves the copy of the prediction
 
@@ -66,7 +67,7 @@ class Row(LookupProposer):
     @property
     def nbytes(self) -> int:
         """Bytes held, about."""
-        return self.index.nbytes + _BESIDE_INDEX
+        return self.index.nbytes + self._beside
 
     def foreseen(self, before: int, draft: Iterable[int]) -> list[bool]:
         """Return for each draft token whether it stands in the prediction, behind the same token."""
