@@ -11,10 +11,10 @@ from torch import Tensor
 from editor_training.edits import Edit
 from lookahead.cli.prompts import edit_prompt, encode
 
-_EDITED = 3.0  # weight of a token at an edit; a copied one has 1
-_COPIED = 0.8  # share of the copied tokens that are in the loss
+_EDITED = 3.0  # weight of a token at an edit, or where a copy could go on in several ways; another copied one has 1
+_COPIED = 0.4  # share of the other copied tokens that are in the loss
 _NEAR = 2  # tokens behind an edit that count as edited
-_WHOLE = 0.75  # share of answers that are learned whole; of the others only what is around edits is kept
+_WHOLE = 0.85  # share of answers that are learned whole; of the others only what is around edits is kept
 _BEFORE, _BEHIND = 36, 16  # tokens kept in front of and behind an edit, on average
 _WARM = 12  # kept tokens without loss at the beginning of a gap's far side, where there is too little to go by
 
@@ -58,6 +58,21 @@ def weighed(tokenizer: Any, edit: Edit, ids: list[int]) -> list[float]:
     return weights
 
 
+def forks(ids: list[int]) -> set[tuple[int, int]]:
+    """Return the pairs of tokens that are followed by different tokens in different places.
+
+    There a copy is lost most easily, and one wrong token spoils the file.
+
+    Example:
+        >>> forks([1, 2, 3, 1, 2, 4, 1, 2])
+        {(1, 2)}
+    """
+    following: dict[tuple[int, int], set[int]] = {}
+    for first, second, third in zip(ids, ids[1:], ids[2:], strict=False):
+        following.setdefault((first, second), set()).add(third)
+    return {pair for pair, thirds in following.items() if len(thirds) > 1}
+
+
 def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Packed:
     """Return the edits of one file in one row.
 
@@ -78,6 +93,7 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         wanted = answer(tokenizer, edit)
         weight = weighed(tokenizer, edit, wanted)
         kept = _kept(weight, random)
+        several = forks(wanted)
         first = len(ids) + len(prompt) - shared - 1
         ids += prompt[shared:] + [wanted[place] for place in kept[:-1]]
         positions += [*range(shared, len(prompt)), *(len(prompt) + place for place in kept[:-1])]
@@ -85,10 +101,11 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         for row, place in enumerate(kept):
             ends = place >= len(wanted) - 3
             known = place < _WARM or kept[max(row - _WARM, 0)] == place - _WARM
-            if known and (random is None or weight[place] > 1 or ends or random.random() < _COPIED):
+            heavy = weight[place] > 1 or ends or (place > 1 and (wanted[place - 2], wanted[place - 1]) in several)
+            if known and (random is None or heavy or random.random() < _COPIED):
                 rows.append(first + row)
                 targets.append(wanted[place])
-                weights.append(weight[place] if not ends else 2.0)
+                weights.append(_EDITED if heavy else 1.0)
                 owners.append(number)
     return Packed(
         torch.tensor([ids]), torch.tensor([positions]), spans, torch.tensor(rows), torch.tensor(targets),

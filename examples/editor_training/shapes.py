@@ -84,21 +84,9 @@ class Shaper:
 
     def _sentence(self) -> str:
         """Return a docstring, which may have words that are names in the file."""
-        words = self._words
-        verb, noun, other = self._one(words.verbs), words.noun(self._random), self._one(words.entities)
         known = sorted(name for name in self._used if name.islower() and name.isalpha())
-        if known and self._random.random() < 0.5:
-            noun = self._one(known)
-        return self._one(
-            [
-                f"{verb.capitalize()} the {noun} of the {other}.",
-                f"Return the {noun} of this {other}.",
-                f"{verb.capitalize()} every {other} that has a {noun}.",
-                f"{self._one(words.adjectives).capitalize()} {other}s with their {noun}.",
-                f"Return whether the {other} has a {noun}.",
-                f"All {noun}s of a {other}, by {words.noun(self._random)}.",
-            ]
-        )
+        noun = self._one(known) if known and self._random.random() < 0.5 else ""
+        return self._words.sentence(self._random, noun)
 
     def _doc(self) -> str:
         return f'"""{self._sentence()}"""' if self._documented and self._random.random() < 0.85 else ""

@@ -36,13 +36,13 @@ _SHARES = {
 # These change the file first, so that of one file there is one edit at most: made up for.
 _ALONE = {"add_type_hints": 3, "loop_to_sum": 3, "print_to_logging": 3, "reorder": 2}
 # Characters of a file at least and at most, and edits of it.
-_SIZES = ((120, 600, 3), (400, 1200, 4), (1000, 2600, 4), (2600, 5000, 4))
+_SIZES = ((120, 600, 3), (400, 1500, 4), (1200, 3000, 4), (2600, 5000, 3))
 
 
 def setting(random: Random, held_out: bool, least: int, most: int) -> Setting:
-    """Return a file of so many characters at least and at most: two in three made up, the others from Python's own."""
+    """Return a file of so many characters at least and at most: half of them made up, half Python's own."""
     for _ in range(200):
-        made_up = random.random() < 0.65
+        made_up = random.random() < 0.5
         if made_up:
             text = Shaper(random, words(held_out)).file(random.randint(1, max(1, most // 300)))
         else:
@@ -101,5 +101,5 @@ def stream(seed: str, held_out: bool = False) -> Iterator[list[Edit]]:
     number = 0
     while True:
         random = Random(f"{seed}-{number}")
-        yield several(random, held_out, *random.choices(_SIZES, [60, 30, 9, 1])[0])
+        yield several(random, held_out, *random.choices(_SIZES, [55, 32, 12, 1])[0])
         number += 1

@@ -75,6 +75,20 @@ class Words:
         """Return any noun."""
         return random.choice(random.choice([self.entities, self.strings, self.ints]))
 
+    def sentence(self, random: Random, noun: str = "") -> str:
+        """Return a docstring, about the noun if one is given."""
+        noun = noun or self.noun(random)
+        verb, other = random.choice(self.verbs), random.choice(self.entities)
+        forms = (
+            f"{verb.capitalize()} the {noun} of the {other}.",
+            f"Return the {noun} of this {other}.",
+            f"{verb.capitalize()} every {other} that has a {noun}.",
+            f"{random.choice(self.adjectives).capitalize()} {other}s with their {noun}.",
+            f"Return whether the {other} has a {noun}.",
+            f"All {noun}s of a {other}, by {self.noun(random)}.",
+        )
+        return random.choice(forms)
+
 
 def is_held_out(word: str) -> bool:
     """Whether a word, or a module of the standard library, is kept from training: one in six, by its digest."""
@@ -89,5 +103,6 @@ def words(held_out: bool) -> Words:
         set()
     """
     lists = (_ENTITIES, _CONTAINERS, _VERBS, _INT, _STR, _FLOAT, _BOOL, _ADJECTIVES, _LOCALS)
-    chosen = [sorted({w for w in text.split() if is_held_out(w) == held_out} - SHOWN) for text in lists]
+    kept = [{word for word in text.split() if is_held_out(word) == held_out} for text in lists]
+    chosen = [sorted(word for word in some if not SHOWN & {word, word + "s"}) for some in kept]
     return Words(*chosen)
