@@ -27,7 +27,8 @@ import numpy as np
 METHODS: dict[str, dict[str, Any] | None] = {
     "none": None,
     "ngram": {"method": "ngram", "num_speculative_tokens": 8, "prompt_lookup_min": 2, "prompt_lookup_max": 4},
-    "suffix": {"method": "suffix", "num_speculative_tokens": 16},
+    # Without its cache of earlier answers: every round asks the same, and would find its answers there.
+    "suffix": {"method": "suffix", "num_speculative_tokens": 16, "suffix_decoding_max_cached_requests": 0},
     "ours": {
         "method": "custom_class",
         "model": "lookahead.plugins.vllm.VllmLookupProposer",
