@@ -207,7 +207,7 @@ class VllmLookupProposer:
             return None
         row = self._rows.get(seat.key)
         try:
-            if row is not None and row.follow(tokens):
+            if row is not None and (row.known == seat.length or row.follow(tokens)):
                 return row
             self._rows.drop(seat.key)
             return self._new_row(seat, tokens, view, active)
