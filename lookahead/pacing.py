@@ -1,7 +1,6 @@
 """Pacing: what one model has taught about its costs and about how drafts fare, and the choice that follows from it."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,6 @@ _FORMAT = 1
 _LEAST_PATIENCE, _MOST_PATIENCE = 32, 1024
 _LIKELY = 0.5
 _BUCKETS, _FIRST_BUCKET = 12, 1024
-
-
-class SharedPacing(Protocol):
-    """What the steps of a whole batch cost by the number of their tokens, and the choice that follows from it."""
-
-    def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
-        """Return how many tokens of each row's draft, of which these are the chances, are worth verifying now."""
-
-    def observe(self, requests: int, width: int, seconds: float, tokens: int) -> None:
-        """Take in a step that read ``width`` tokens of so many rows, and emitted ``tokens``."""
 
 
 class Pacing:

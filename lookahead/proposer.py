@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.candidates import (
     CONTEXT,
     FIRST,
@@ -24,7 +25,7 @@ from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.index import MAX_TOKEN, SuffixIndex
 from lookahead.memory_source import MemorySource
-from lookahead.pacing import Pacing, SharedPacing
+from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, ROW, branch_step, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
@@ -80,7 +81,7 @@ class LookupProposer:
         self._planned = False
         self._prediction = prediction
         self.branches = False
-        self.shared: SharedPacing | None = None
+        self.shared: BatchPacing | None = None
         documents, self.reference_starts = [], []
         for text in references:
             self.reference_starts.append(len(self._index))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.draft import Draft
-from lookahead.pacing import SharedPacing
 from lookahead.planning import FOLLOWED, empty_plan
 from lookahead.proposer import LookupProposer
 
@@ -44,7 +44,7 @@ def _of_one_length(proposers: Sequence[LookupProposer]) -> list[Draft]:
     return [each.draft(length) for each in proposers]
 
 
-def _likeliest(proposers: Sequence[LookupProposer], shared: SharedPacing) -> list[Draft]:
+def _likeliest(proposers: Sequence[LookupProposer], shared: BatchPacing) -> list[Draft]:
     """Draft the likeliest tokens of all rows, whichever row they are of."""
     chances = [each.survival for each in proposers]
     lengths = shared.lengths(chances, sum(map(len, chances)))

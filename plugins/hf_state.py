@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.config import LookupConfig
 from lookahead.knowledge import Knowledge
 from lookahead.memory import MemoryStore
 from lookahead.pacing import Pacing
-from lookahead.plugins.vllm_pacing import BatchPacing
 from lookahead.stats import DecodingStats
 
 logger = logging.getLogger("lookahead")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY
 from lookahead.pacing import Pacing
 from lookahead.plugins import vllm_hooks as hooks
 from lookahead.plugins.vllm_counts import PredictionCounts
 from lookahead.plugins.vllm_options import ProposerOptions
-from lookahead.plugins.vllm_pacing import BatchPacing
 from lookahead.plugins.vllm_repairs import repair_sampling
 from lookahead.plugins.vllm_request import RequestOptions, extra_args
 from lookahead.plugins.vllm_rows import Row, RowCache

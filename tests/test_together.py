@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lookahead import LookupConfig, LookupProposer
+from lookahead.batch_pacing import BatchPacing
 from lookahead.pacing import Pacing
-from lookahead.plugins.vllm_pacing import BatchPacing
 from lookahead.stats import StepRecord
 from lookahead.together import propose_together
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.plugins import vllm_hooks
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args
 from lookahead.plugins.vllm_hooks import StepView
-from lookahead.plugins.vllm_pacing import BatchPacing
 
 LONGEST = 60
 

@@ -13,8 +13,8 @@ pytest.importorskip("vllm.version")
 from vllm import SamplingParams
 from vllm.sampling_params import StructuredOutputsParams
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args
-from lookahead.plugins.vllm_pacing import BatchPacing
 
 PROMPTS = [f"Copy this file.\n```python\n{file}```\n\n```python\n" for file in (STACK, PRICES, LOGS)]
 ASKED = [

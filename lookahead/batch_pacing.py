@@ -1,8 +1,8 @@
 """BatchPacing: how many draft tokens a whole batch should verify in one step, and whose.
 
-A step of vLLM reads the last token and the draft of every request as one row of tokens, so what it costs is decided by
-their number alone, the width. Of all draft tokens on offer the likeliest are taken first, whatever request they are of,
-as many as make the step worth its time. For one request this is the rule of `lookahead.planning`.
+Where the last tokens and the drafts of all requests are read end to end, as one row of tokens, what a step costs is
+decided by their number alone, the width. Of all draft tokens on offer the likeliest are taken first, whatever request
+they are of, as many as make the step worth its time. For one request this is the rule of `lookahead.planning`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.plugins.vllm_costs import COUNT, POINTS, begin, choose, cost, new_room, observe
+from lookahead.batch_costs import COUNT, POINTS, begin, choose, cost, new_room, observe
 
 _ASSUMED_WORTH, _ASSUMED_STEPS, _INHERITED = 1.5, 50.0, 4.0
 _LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5

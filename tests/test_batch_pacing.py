@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookahead.plugins.vllm_pacing import BatchPacing
+from lookahead.batch_pacing import BatchPacing
 
 
 def measured(requests: int, costs: dict[int, float], times: int = 30) -> BatchPacing:
