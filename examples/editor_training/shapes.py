@@ -222,7 +222,7 @@ class Shaper:
             text=self._hinted("text", "str"), s=self._literal("str"), n=self._literal("int"), m=self._literal("int"),
             entity=entity.lower(), entity_typed=self._hinted(entity.lower(), entity),
             entities_typed=self._hinted(noun + "s", f"list[{entity}]"), made=f"{entity}({made})",
-            field=self._random.choice(self._fields or [a]).name,
+            field=self._random.choice(self._fields or [a]).name, field2=self._random.choice(self._fields or [a]).name,
         )  # fmt: skip
         count = text.split("(", 1)[1].split(")")[0].count(",") + 1
         if not text.split("(", 1)[1].startswith("path"):

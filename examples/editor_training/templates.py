@@ -109,6 +109,17 @@ def $name($a_typed)$Entity:
     $DOC
     return $made
 """,
+    """\
+def $name($entities_typed)$int:
+    $DOC
+    return sum((len($noun.$field) for $noun in $nouns), $n)
+""",
+    """\
+def $name($entities_typed)$str:
+    $DOC
+    rows = [f"{$noun.$field:<10}{$noun.$field2:>$m}" for $noun in $nouns]
+    return "\\n".join(rows) if rows else $s
+""",
 )
 CALLERS = (  # use what else the file has
     """\
