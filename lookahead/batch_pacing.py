@@ -16,6 +16,8 @@ from lookahead.batch_costs import COUNT, POINTS, begin, choose, cost, new_room, 
 _ASSUMED_WORTH, _ASSUMED_STEPS, _INHERITED = 1.5, 50.0, 4.0
 _LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
+_PLAIN_STEPS = 2
+MEASURED, ASKED = range(2)
 
 
 class BatchPacing:
@@ -43,6 +45,7 @@ class BatchPacing:
         """Take in a step that read ``width`` tokens of so many requests and nothing else, and emitted ``tokens``."""
         if self._measures and _SHORTEST_S < seconds < _LONGEST_S:
             known = self._known(requests)
+            known.plain[MEASURED] += width == requests
             observe(known.table, known.worth, self._room.levels, requests, width, seconds, tokens)
 
     def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
@@ -58,6 +61,8 @@ class BatchPacing:
             return [0] * len(chances)
         requests = max(requests, len(chances))
         known = self._known(requests)
+        if self._measures and self._needs_plain_step(known):
+            return [0] * len(chances)
         taken = self._choose(alive, known, requests, most)
         if taken:
             known.passed[:] = 0, _LEAST_PATIENCE
@@ -67,6 +72,15 @@ class BatchPacing:
                 known.passed[:] = 0, min(2 * known.passed[1], _MOST_PATIENCE)
                 self._choose(alive, _new_knowledge(requests), requests, most)
         return self._room.lengths[: len(chances)].tolist()
+
+    def _needs_plain_step(self, known: "_Knowledge") -> bool:
+        """Whether a step without drafts comes first: against its cost all others are weighed.
+
+        Where drafts are always on offer there would be none, and the cheapest draft would pass for free.
+        """
+        wanted = bool(known.plain[MEASURED] < _PLAIN_STEPS and known.plain[ASKED] < 2 * _PLAIN_STEPS)
+        known.plain[ASKED] += wanted
+        return wanted
 
     def _choose(self, alive: NDArray[np.float64], known: "_Knowledge", requests: int, most: int) -> int:
         return int(choose(alive, known.table, known.worth, requests, most, tuple(self._room)))
@@ -88,7 +102,7 @@ class BatchPacing:
     def warm_up(self) -> None:
         """Compile the kernels, or load them from numba's cache, before a clock runs."""
         other = BatchPacing()
-        for width in (1, 2):
+        for width in (1, 2, 1):
             other.observe(1, width, 1.0, 1)
         other.lengths([np.array([0.9])], most=1)
 
@@ -111,12 +125,14 @@ class BatchPacing:
 
 class _Knowledge(NamedTuple):
     """Of batches of about one size: `table` float64 [points, 3], see above; `worth` float64 [2], tokens per request and
-    plain steps' time of lately; `passed` int64 [2], steps in a row that passed over a likely token, and how many may.
+    plain steps' time of lately; `passed` int64 [2], steps in a row that passed over a likely token, and how many may;
+    `plain` int64 [2], steps without drafts that were measured, and that were asked for.
     """
 
     table: NDArray[np.float64]
     worth: NDArray[np.float64]
     passed: NDArray[np.int64]
+    plain: NDArray[np.int64]
 
 
 def _new_knowledge(requests: int) -> _Knowledge:
@@ -124,4 +140,4 @@ def _new_knowledge(requests: int) -> _Knowledge:
     table = np.zeros((POINTS, 3))
     begin(table, requests)
     worth = np.array([_ASSUMED_WORTH * _ASSUMED_STEPS, _ASSUMED_STEPS])
-    return _Knowledge(table, worth, np.array([0, _LEAST_PATIENCE]))
+    return _Knowledge(table, worth, np.array([0, _LEAST_PATIENCE]), np.zeros(2, np.int64))

@@ -76,6 +76,23 @@ def test_a_bad_start_heals() -> None:
     assert drafted == 32
 
 
+@pytest.mark.parametrize("rows", [1, 3, 8])
+def test_drafts_that_are_always_on_offer_are_weighed_against_a_step_without(rows) -> None:
+    """A step costs 0.3 s and each draft token 3 % of that; tokens likelier than what their time is worth pay."""
+    pacing, chances = BatchPacing(), [falling(0.9, 0.8, 0.6, 0.3, 0.1, 0.05, 0.02)] * rows
+    for _ in range(60):
+        drafted = sum(pacing.lengths(chances, most=1000))
+        pacing.observe(rows, rows + drafted, 0.3 + 0.009 * 8 / rows * drafted, 2 * rows)
+    assert pacing.cost(rows, rows) == pytest.approx(0.3, rel=0.1)
+    assert 2 <= drafted / rows <= 4
+
+
+def test_a_step_without_drafts_is_asked_for_no_more_than_four_times_where_none_can_be_measured() -> None:
+    pacing = BatchPacing()
+    drafted = [sum(pacing.lengths([falling(0.9)] * 4, most=100)) for _ in range(6)]
+    assert drafted == [0, 0, 0, 0, 4, 4]
+
+
 def test_a_cost_that_was_never_seen_is_that_of_a_smaller_batch() -> None:
     pacing = measured(8, {8: 1.0, 16: 1.5, 64: 4.5})
     assert pacing.cost(12, 64) == pytest.approx(4.5)
