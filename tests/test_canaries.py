@@ -23,11 +23,12 @@ from tiny import falcon_h1, llama, mamba2, mistral
 
 from lookahead import decoding
 from lookahead.draft import Draft
-from lookahead.plugins import hf, hf_check
+from lookahead.plugins import hf, hf_batch, hf_check
 from lookahead.plugins.hf_batch import HFBatchTarget
 from lookahead.plugins.hf_cache import CropRollback, SnapshotRollback
 from lookahead.plugins.hf_noise import Noise
 from lookahead.plugins.hf_output import HFOutput, HFRow
+from lookahead.plugins.hf_packed import PackedRows
 from lookahead.plugins.hf_target import HFTarget
 
 Fault = Callable[..., Any]
@@ -101,12 +102,30 @@ def test_a_state_that_is_kept_by_reference_is_noticed() -> None:
         claims.greedy(model)
 
 
-def test_rows_that_are_not_aligned_are_noticed() -> None:
-    def stays(self: HFBatchTarget, rows: Any, ends: list[int], filled: int) -> None:
-        HFBatchTarget_align(self, rows, [max(ends)] * len(ends), filled)
+def test_holes_that_the_mask_shows_are_noticed() -> None:
+    def everything(self: HFBatchTarget, counts: list[int], width: int) -> torch.Tensor:
+        return leading(self, [max(counts)] * len(counts), width)
 
-    HFBatchTarget_align = HFBatchTarget._align
-    with patch.object(HFBatchTarget, "_align", stays), pytest.raises(AssertionError):
+    leading = HFBatchTarget._leading
+    with patch.object(HFBatchTarget, "_leading", everything), pytest.raises(AssertionError):
+        claims.batch(hf.enable(llama()))
+
+
+def test_rows_that_are_not_aligned_are_noticed() -> None:
+    def as_the_first(layer: Any, rows: torch.Tensor, places: torch.Tensor, filled: int) -> None:
+        move(layer, rows, places[:1].expand_as(places), filled)
+
+    move = hf_batch._move
+    with patch.object(hf_batch, "_move", as_the_first), pytest.raises(AssertionError):
+        claims.batch(hf.enable(mistral()))
+
+
+def test_packed_tokens_that_come_to_another_row_are_noticed() -> None:
+    def shifted(self: PackedRows, states: torch.Tensor) -> torch.Tensor:
+        return apart(self, states).roll(1, dims=0)
+
+    apart = PackedRows.apart
+    with patch.object(PackedRows, "apart", shifted), pytest.raises(AssertionError):
         claims.batch(hf.enable(llama()))
 
 
