@@ -70,4 +70,6 @@ def test_the_wheel_holds_every_module_and_nothing_else(tmp_path) -> None:
     wanted = {f"lookahead/{path.name}" for path in (ROOT / "lookahead").glob("*.py")} | {"lookahead/py.typed"}
     for name in ("plugins", "cli"):
         wanted |= {f"lookahead/{name}/{path.name}" for path in (ROOT / name).glob("*.py")}
+    wanted |= {f"lookahead/cli/data/{path.name}" for path in (ROOT / "cli" / "data").iterdir()}
+    assert {"lookahead/cli/data/editor.safetensors", "lookahead/cli/data/EDITOR.md"} <= wanted
     assert packed == wanted
