@@ -48,6 +48,15 @@ def summary(stats: Figures) -> str:
     return line
 
 
+def _screen(console: Console) -> Any:
+    """Return the terminal's stderr for rich, which is imported only where there is one."""
+    from rich.console import Console as RichConsole
+
+    return RichConsole(
+        file=console.environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
+    )
+
+
 @contextlib.contextmanager
 def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
     """Show a line with a spinner on a terminal's stderr; yields a function that changes its text."""
@@ -55,12 +64,9 @@ def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
     if not environment.stderr_is_terminal:
         yield lambda text: None
         return
-    from rich.console import Console as RichConsole
     from rich.text import Text
 
-    screen = RichConsole(
-        file=environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
-    )
+    screen = _screen(console)
 
     def fitted(text: str) -> Text:
         line = Text(text)
@@ -78,12 +84,9 @@ def live_progress(console: Console, text: str, total: int) -> Iterator[Callable[
     if not environment.stderr_is_terminal:
         yield lambda text: None
         return
-    from rich.console import Console as RichConsole
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    screen = RichConsole(
-        file=environment.stderr, force_terminal=True, no_color=not console.colors(True), highlight=False
-    )
+    screen = _screen(console)
     columns = [BarColumn(max(8, min(40, screen.width - 40))), MofNCompleteColumn(), TimeRemainingColumn()]
     words = TextColumn("{task.description}", markup=False)
     with Progress(*columns, words, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
