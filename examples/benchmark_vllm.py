@@ -215,14 +215,16 @@ def is_installed(name: str) -> bool:
 def print_costs() -> None:
     """Print what a step costs per request, on the standard library's sources, copied with a change now and then."""
     print(machine())
-    print(f"{'tokens':>8}{'ours, us':>12}{'ngram, us':>12}{'ratio':>8}   (median of a step and request)")
+    print("a step's cost per request, median, in us")
+    print(f"{'tokens':>8}{'requests':>10}{'ours':>8}{'ngram':>8}{'ratio':>8}")
     for length in LENGTHS:
-        ours, ngram = step_costs(length)
-        print(f"{length:>8}{1e6 * ours:>12.1f}{1e6 * ngram:>12.1f}{ngram / ours:>8.1f}", flush=True)
+        for requests in (1, 16):
+            ours, ngram = (1e6 * seconds / requests for seconds in step_costs(length, requests))
+            print(f"{length:>8}{requests:>10}{ours:>8.1f}{ngram:>8.1f}{ngram / ours:>8.1f}", flush=True)
 
 
-def step_costs(length: int, steps: int = 300) -> tuple[float, float]:
-    """Return the median seconds of a step of both proposers behind so many tokens."""
+def step_costs(length: int, requests: int, steps: int = 300) -> tuple[float, float]:
+    """Return the median seconds of a step of so many requests for both proposers, behind so many tokens of each."""
     from vllm.v1.spec_decode.ngram_proposer import NgramProposer
 
     from lookahead.plugins.vllm import VllmLookupProposer
@@ -230,23 +232,24 @@ def step_costs(length: int, steps: int = 300) -> tuple[float, float]:
     config = SimpleNamespace(
         speculative_config=SimpleNamespace(num_speculative_tokens=16, prompt_lookup_min=2, prompt_lookup_max=4),
         model_config=SimpleNamespace(max_model_len=length + 4096, get_vocab_size=lambda: 2**17, hf_config=None),
-        scheduler_config=SimpleNamespace(max_num_seqs=1, max_num_batched_tokens=8192),
+        scheduler_config=SimpleNamespace(max_num_seqs=requests, max_num_batched_tokens=8192),
         parallel_config=SimpleNamespace(tensor_parallel_size=1, world_size=1, distributed_executor_backend=None),
         additional_config={},
     )
     text = source_tokens(length)
     output = text[length // 2 :][:4000].copy()
     output[::37] = 5  # a token is changed now and then
-    tokens = np.zeros((1, length + 4096), np.int32)
-    tokens[0, :length], tokens[0, length : length + len(output)] = text, output
+    tokens = np.zeros((requests, length + 4096), np.int32)
+    tokens[:, :length], tokens[:, length : length + len(output)] = text, output
     timings = []
     for proposer, first in ((VllmLookupProposer(config), ()), (NgramProposer(config), (16,))):
         proposer.load_model(None)
         at, seconds = length, []
         for _ in range(steps):
             at += 4
+            sampled, lengths = tokens[:, at - 4 : at].tolist(), np.full(requests, at)
             now = time.perf_counter()
-            proposer.propose(*first, [tokens[0, at - 4 : at].tolist()], np.array([at]), tokens)
+            proposer.propose(*first, sampled, lengths, tokens)
             seconds.append(time.perf_counter() - now)
         timings.append(statistics.median(seconds[20:]))
     return timings[0], timings[1]

@@ -17,15 +17,38 @@ _SHARE = 0.02  # of a step without drafts, by which a draft token makes it deare
 _CAUTION, _FAINT = 1.1, 1e-3
 _AVERAGE, _DRIFT, _OUTLIER, _WEIGHT = 0.05, 0.1, 3.0, 8.0
 _FORGET = 0.999
+_ASSUMED_WORTH, _ASSUMED_STEPS = 1.5, 50.0
+_LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
+_PLAIN_STEPS = 2
 # Columns of a table: seconds of a step at about this width, how often it was seen, and the mean width.
 SECONDS, COUNT, WIDTH = range(3)
+# Entries of `passed` and of `plain`.
+SINCE, PATIENCE = range(2)
+MEASURED, ASKED = range(2)
+
+
+class Costs(NamedTuple):
+    """What is known of batches of about one size.
+
+    `table` float64 [points, 3], see above; `worth` float64 [2], tokens per request and plain steps' time of lately;
+    `passed` int64 [2], steps in a row that passed over a likely token, and how many may; `plain` int64 [2], steps
+    without drafts that were measured, and that were asked for.
+    """
+
+    table: np.ndarray
+    worth: np.ndarray
+    passed: np.ndarray
+    plain: np.ndarray
 
 
 class Room(NamedTuple):
-    """Scratch: `levels` float64 [points, 3]; `rows` int64, `expected` and `curve` float64, each [draft tokens]; `order`
-    int64 [requests], the next depth of each; and the result, `lengths` int64 [requests].
+    """Scratch: `table` float64 [points, 3] and `worth` float64 [2], of assumed costs; `levels` float64 [points, 3];
+    `rows` int64, `expected` and `curve` float64, each [draft tokens]; `order` int64 [requests], the next depth of each;
+    and the result, `lengths` int64 [requests].
     """
 
+    table: np.ndarray
+    worth: np.ndarray
     levels: np.ndarray
     rows: np.ndarray
     expected: np.ndarray
@@ -37,7 +60,15 @@ class Room(NamedTuple):
 def new_room(requests: int) -> Room:
     """Return scratch for so many requests."""
     per_request = np.zeros((2, max(requests, 1)), np.int64)
-    return Room(np.zeros((POINTS, 3)), np.zeros(WIDEST, np.int64), *np.zeros((2, WIDEST)), *per_request)
+    tables = np.zeros((2, POINTS, 3))
+    return Room(tables[0], np.zeros(2), tables[1], np.zeros(WIDEST, np.int64), *np.zeros((2, WIDEST)), *per_request)
+
+
+def new_costs(requests: int) -> Costs:
+    """Return what is assumed of so many requests before anything was measured: a step without drafts costs 1."""
+    made = Costs(np.zeros((POINTS, 3)), np.zeros(2), np.array([0, _LEAST_PATIENCE]), np.zeros(2, np.int64))
+    begin(made.table, made.worth, requests)
+    return made
 
 
 @part
@@ -49,15 +80,20 @@ def _point(width):
 
 
 @kernel
-def begin(table, width):
+def begin(table, worth, width):
     """Assume that a step of this width costs 1."""
+    table[:] = 0.0
     table[_point(width), SECONDS], table[_point(width), WIDTH] = 1.0, width
+    worth[0], worth[1] = _ASSUMED_WORTH * _ASSUMED_STEPS, _ASSUMED_STEPS
 
 
 @kernel
-def observe(table, worth, levels, requests, width, seconds, tokens):
+def observe(costs, levels, requests, width, seconds, tokens):
     """Move the cost of one width, and all others a little the same way: contexts grow, machines get slower."""
-    point = _point(width)
+    known = Costs(*costs)
+    table, worth, point = known.table, known.worth, _point(width)
+    if width == requests:
+        known.plain[MEASURED] += 1
     if not _is_measured(table):
         _scale(table, 0.0)
     mean, seen = table[point, SECONDS], table[point, COUNT]
@@ -143,14 +179,44 @@ def cost(table, levels, width):
 
 
 @kernel
-def choose(alive, table, worth, requests, most, room):
+def choose(alive, costs, requests, most, measures, room):
     """Set `room.lengths`, the draft tokens to verify of each request; returns how many these are in all.
+
+    Where costs are measured, steps without drafts come first: against their cost all others are weighed. Where drafts
+    are always on offer there would be none, and the cheapest draft would pass for free. And where steps in a row passed
+    over a likely token, one decides by the costs that were assumed at first, so that a wrong cost is measured again.
+    """
+    known, made = Costs(*costs), Room(*room)
+    made.lengths[:] = 0
+    likeliest = 0.0
+    for row in range(len(alive)):
+        likeliest = max(likeliest, alive[row, 0])
+    if likeliest == 0.0:
+        return 0
+    plain, passed = known.plain, known.passed
+    if measures and plain[MEASURED] < _PLAIN_STEPS and plain[ASKED] < 2 * _PLAIN_STEPS:
+        plain[ASKED] += 1
+        return 0
+    taken = _choose(alive, known.table, known.worth, requests, most, made)
+    if taken > 0:
+        passed[SINCE], passed[PATIENCE] = 0, _LEAST_PATIENCE
+    elif measures and likeliest > _LIKELY:
+        passed[SINCE] += 1
+        if passed[SINCE] > passed[PATIENCE]:
+            passed[SINCE], passed[PATIENCE] = 0, min(2 * passed[PATIENCE], _MOST_PATIENCE)
+            begin(made.table, made.worth, requests)
+            taken = _choose(alive, made.table, made.worth, requests, most, made)
+    return taken
+
+
+@part
+def _choose(alive, table, worth, requests, most, made):
+    """Set the lengths by these costs.
 
     The likeliest next token of all requests is taken, again and again; each adds its chance to the tokens that the step
     is expected to emit, and one to its width. As many are taken as bring most, compared with what the time would bring
     otherwise.
     """
-    made = Room(*room)
     count = _level(table, made.levels)
     plain = _at(table, made.levels, count, requests)
     made.order[:] = 0

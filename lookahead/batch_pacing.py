@@ -6,18 +6,14 @@ they are of, as many as make the step worth its time. For one request this is th
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.batch_costs import COUNT, POINTS, begin, choose, cost, new_room, observe
+from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
 
-_ASSUMED_WORTH, _ASSUMED_STEPS, _INHERITED = 1.5, 50.0, 4.0
-_LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
+_INHERITED = 4.0
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
-_PLAIN_STEPS = 2
-MEASURED, ASKED = range(2)
 
 
 class BatchPacing:
@@ -36,17 +32,15 @@ class BatchPacing:
     """
 
     def __init__(self, measures: bool = True) -> None:
-        self._measures = measures
-        self._knowledge: dict[int, _Knowledge] = {}
+        self.measures = measures
+        self._knowledge: dict[int, Costs] = {}
         self._room = new_room(1)
         self._chances = np.zeros((1, 1))
 
     def observe(self, requests: int, width: int, seconds: float, tokens: int) -> None:
         """Take in a step that read ``width`` tokens of so many requests and nothing else, and emitted ``tokens``."""
-        if self._measures and _SHORTEST_S < seconds < _LONGEST_S:
-            known = self._known(requests)
-            known.plain[MEASURED] += width == requests
-            observe(known.table, known.worth, self._room.levels, requests, width, seconds, tokens)
+        if self.measures and _SHORTEST_S < seconds < _LONGEST_S:
+            observe(tuple(self._known(requests)), self._room.levels, requests, width, seconds, tokens)
 
     def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
         """Return how many draft tokens of each request are worth verifying now; 0 is an answer.
@@ -56,44 +50,23 @@ class BatchPacing:
             most: Draft tokens that may be verified in all.
             requests: Requests in the step, those that have nothing to draft included; as many as ``chances`` if 0.
         """
-        alive = self._gathered(chances)
-        if alive is None:
-            return [0] * len(chances)
         requests = max(requests, len(chances))
-        known = self._known(requests)
-        if self._measures and self._needs_plain_step(known):
-            return [0] * len(chances)
-        taken = self._choose(alive, known, requests, most)
-        if taken:
-            known.passed[:] = 0, _LEAST_PATIENCE
-        elif self._measures and alive[:, 0].max() > _LIKELY:
-            known.passed[0] += 1
-            if known.passed[0] > known.passed[1]:
-                known.passed[:] = 0, min(2 * known.passed[1], _MOST_PATIENCE)
-                self._choose(alive, _new_knowledge(requests), requests, most)
+        costs, room = self.deciding(requests, len(chances))
+        choose(self._gathered(chances), costs, requests, most, self.measures, room)
         return self._room.lengths[: len(chances)].tolist()
 
-    def _needs_plain_step(self, known: "_Knowledge") -> bool:
-        """Whether a step without drafts comes first: against its cost all others are weighed.
+    def deciding(self, requests: int, rows: int) -> tuple[Costs, Room]:
+        """Return what `batch_costs.choose` takes for steps of so many requests, of which so many may have drafts."""
+        if rows > len(self._room.lengths):
+            self._room = new_room(2 * rows)
+        return tuple(self._known(requests)), tuple(self._room)
 
-        Where drafts are always on offer there would be none, and the cheapest draft would pass for free.
-        """
-        wanted = bool(known.plain[MEASURED] < _PLAIN_STEPS and known.plain[ASKED] < 2 * _PLAIN_STEPS)
-        known.plain[ASKED] += wanted
-        return wanted
-
-    def _choose(self, alive: NDArray[np.float64], known: "_Knowledge", requests: int, most: int) -> int:
-        return int(choose(alive, known.table, known.worth, requests, most, tuple(self._room)))
-
-    def _gathered(self, chances: Sequence[NDArray[np.float64]]) -> NDArray[np.float64] | None:
-        """Return the chances as one array [requests, depths + 1], ended by zeros; None if there are none."""
+    def _gathered(self, chances: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the chances as one array [requests, depths + 1], ended by zeros."""
         depths = max(map(len, chances), default=0)
-        if not depths:
-            return None
         if len(chances) > len(self._chances) or depths >= self._chances.shape[1]:
             shape = max(len(chances), len(self._chances)), max(depths + 1, self._chances.shape[1])
             self._chances = np.zeros(shape)
-            self._room = new_room(shape[0])
         for row, each in enumerate(chances):
             self._chances[row, : len(each)] = each
             self._chances[row, len(each)] = 0.0
@@ -110,34 +83,14 @@ class BatchPacing:
         """Return the seconds of a step of ``width`` tokens of so many requests; before the first, a plain one is 1."""
         return float(cost(self._known(requests).table, self._room.levels, width))
 
-    def _known(self, requests: int) -> "_Knowledge":
+    def _known(self, requests: int) -> Costs:
         """Return what is known of about so many requests; it starts from what is known of the nearest smaller batch."""
         bucket = max(requests - 1, 0).bit_length()
         found = self._knowledge.get(bucket)
         if found is None:
             smaller = [other for other in self._knowledge if other < bucket]
-            found = self._knowledge[bucket] = _new_knowledge(requests)
-            if smaller and self._measures:
+            found = self._knowledge[bucket] = new_costs(requests)
+            if smaller and self.measures:
                 found.table[:] = self._knowledge[max(smaller)].table
                 found.table[:, COUNT] = np.minimum(found.table[:, COUNT], _INHERITED)
         return found
-
-
-class _Knowledge(NamedTuple):
-    """Of batches of about one size: `table` float64 [points, 3], see above; `worth` float64 [2], tokens per request and
-    plain steps' time of lately; `passed` int64 [2], steps in a row that passed over a likely token, and how many may;
-    `plain` int64 [2], steps without drafts that were measured, and that were asked for.
-    """
-
-    table: NDArray[np.float64]
-    worth: NDArray[np.float64]
-    passed: NDArray[np.int64]
-    plain: NDArray[np.int64]
-
-
-def _new_knowledge(requests: int) -> _Knowledge:
-    """Return what is assumed before anything was measured: a step without drafts costs 1."""
-    table = np.zeros((POINTS, 3))
-    begin(table, requests)
-    worth = np.array([_ASSUMED_WORTH * _ASSUMED_STEPS, _ASSUMED_STEPS])
-    return _Knowledge(table, worth, np.array([0, _LEAST_PATIENCE]), np.zeros(2, np.int64))

@@ -157,6 +157,10 @@ class SuffixIndex:
         """The arrays of the automaton, as kernels take them; valid until the index is extended."""
         return self._arrays
 
+    def catch_up(self) -> None:
+        """Note that a kernel has taken in more of the text."""
+        self._length = int(self._arrays[3][kernels.LENGTH])
+
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays, spare room included."""

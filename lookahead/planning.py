@@ -23,16 +23,17 @@ from lookahead.trail import AT, LEFT, follow
 _FAINT = 1e-3  # a candidate is not followed to where it hardly survives
 _CAUTION, _BRANCH_CAUTION = 1.1, 2.0
 _RATE_STEP, _FIRST_RATE = 0.1, 0.4
-ROW, FOLLOWED = range(2)
+ROW, FOLLOWED, PLANNED = range(3)
 
 
 class Plan(NamedTuple):
     """What a step considered.
 
     `first` int32 [candidates, features] of the candidates' first tokens; `path` int32 [depth + 1, features] of the
-    chosen one's, and scratch; `alive` float64 [depth], its survival; `chosen` int64 [2], its row (-1 for none) and how
-    far it was followed; `rate` float64 [1], the running share of expected tokens that came; `states` int64 [3] and
-    `rival` float64 [depth], scratch; `nodes` int64 [depth, 3], tokens, parents and origins of a tree.
+    chosen one's, and scratch; `alive` float64 [depth], its survival; `chosen` int64 [3], its row (-1 for none), how far
+    it was followed, and whether nothing has come since; `rate` float64 [1], the running share of expected tokens that
+    came; `states` int64 [3] and `rival` float64 [depth], scratch; `nodes` int64 [depth, 3], tokens, parents and origins
+    of a tree.
     """
 
     first: np.ndarray
@@ -51,7 +52,7 @@ def empty_plan() -> Plan:
         np.zeros((MAX_CANDIDATES, FEATURES), np.int32),
         np.zeros((MAX_DEPTH + 1, FEATURES), np.int32),
         np.zeros(MAX_DEPTH),
-        np.array([-1, 0], np.int64),
+        np.array([-1, 0, 0], np.int64),
         np.full(1, _FIRST_RATE),
         np.zeros(3, np.int64),
         np.zeros(MAX_DEPTH),
@@ -62,11 +63,12 @@ def empty_plan() -> Plan:
 @kernel
 def plan_step(index, documents, limits, swaps, trail, candidates, least, vocabulary, survival, plan, room):
     """Gather the candidates and follow the likeliest, up to `room` tokens; those of other sources are there already."""
-    ground = Ground(Automaton(*index), documents, limits, swaps, Candidates(*candidates), least, vocabulary)
+    deepest = min(room + 1, MAX_DEPTH)  # one token comes after the drafted ones
+    ground = Ground(Automaton(*index), documents, limits, swaps, Candidates(*candidates), least, vocabulary, deepest)
     known, made = Survival(*survival), Plan(*plan)
     gather(ground, trail[AT], trail[LEFT])
     _choose(ground.automaton, ground.candidates, known, made)
-    made.chosen[FOLLOWED] = 0
+    made.chosen[FOLLOWED], made.chosen[PLANNED] = 0, 1
     row = made.chosen[ROW]
     if row >= 0:
         followed = _follow(ground.automaton, ground.candidates, known, made, row, made.alive, made.path, room)
@@ -155,9 +157,12 @@ def _stands_first(nodes, count, token):
 
 @kernel
 def learn_step(index, swaps, trail, candidates, survival, plan, emitted):
-    """Learn from the tokens that came, before the index takes them in, and move the trail."""
+    """Learn from the tokens that came, before the index takes them in, and move the trail; once for every plan."""
     offered, known, made = Candidates(*candidates), Survival(*survival), Plan(*plan)
     row = made.chosen[ROW]
+    if made.chosen[PLANNED] == 0:
+        return
+    made.chosen[PLANNED] = 0
     if row < 0:
         made.rate[0] -= _RATE_STEP * made.rate[0]
         return

@@ -23,10 +23,11 @@ from lookahead.candidates import (
 )
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
+from lookahead.handle import Handle
 from lookahead.index import MAX_TOKEN, SuffixIndex
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
-from lookahead.planning import FOLLOWED, ROW, branch_step, empty_plan, learn_step, plan_step
+from lookahead.planning import FOLLOWED, PLANNED, ROW, branch_step, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
 from lookahead.trail import empty_trail
@@ -78,7 +79,6 @@ class LookupProposer:
         self._index = SuffixIndex()
         self._swaps = empty_swaps()
         self._candidates, self._plan = empty_candidates(), empty_plan()
-        self._planned = False
         self._prediction = prediction
         self.branches = False
         self.shared: BatchPacing | None = None
@@ -98,12 +98,24 @@ class LookupProposer:
         self._vocabulary = vocabulary
         self._ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
         self._limits = np.array(list(self._ends.items()), np.int64).reshape(len(self._ends), 2)
+        fixed = self._documents, self._limits, self._swaps, self._trail, *self._candidates, *self._plan
+        self._handle = Handle(fixed, self.text_start, config.min_match, vocabulary)
         self.extend(prompt)
 
     @property
     def index(self) -> SuffixIndex:
         """The index over references, prediction, prompt and output."""
         return self._index
+
+    @property
+    def handle(self) -> int:
+        """Where a kernel over many proposers finds this one's arrays; valid until the index is extended."""
+        return self._handle.to(self._index.arrays)
+
+    @property
+    def planned(self) -> bool:
+        """Whether a step was planned and nothing has come since."""
+        return bool(self._plan.chosen[PLANNED])
 
     @property
     def pacing(self) -> Pacing:
@@ -129,8 +141,7 @@ class LookupProposer:
         """Append the tokens that a step emitted."""
         if not len(tokens):
             return
-        if self._planned:
-            self._planned = False
+        if self.planned:
             survival, came = tuple(self._pacing.survival), np.asarray(tokens, np.int32)
             offered, plan = tuple(self._candidates), tuple(self._plan)
             if self._memory is not None and self._followed_memory(tokens):
@@ -173,7 +184,6 @@ class LookupProposer:
             tuple(self._plan),
             limit,
         )
-        self._planned = True
         return limit
 
     def draft(self, length: int) -> Draft:

@@ -6,12 +6,13 @@ from lookahead.kernels import part
 
 # Columns of `swaps`: where the replaced tokens and the ones that came instead stand, and how well that served.
 OLD, OLD_LENGTH, NEW, NEW_LENGTH, TRUST = range(5)
-_SWAPS, _LONGEST, _MOST_TRUST = 8, 12, 3
+MAX_SWAPS = 8
+_LONGEST, _MOST_TRUST = 12, 3
 
 
 def empty_swaps() -> np.ndarray:
     """Return room for the replacements of one text, int64 [swaps, 5]."""
-    return np.zeros((_SWAPS, 5), np.int64)
+    return np.zeros((MAX_SWAPS, 5), np.int64)
 
 
 @part

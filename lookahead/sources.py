@@ -22,7 +22,6 @@ from lookahead.candidates import (
     LENGTH,
     MATCH,
     MAX_CANDIDATES,
-    MAX_DEPTH,
     NEAR,
     REPLACED,
     RESUMED,
@@ -45,7 +44,7 @@ class Ground(NamedTuple):
     `documents` int64 [documents + 1, 2]: the position of each document's end (the last is that of the text under way
     and has none) and its source. `limits` int64 [tokens, 2]: tokens that a draft ends before (-1) or with (1).
     `swaps`: see `replacements`. `least`: the shortest agreement that is copied from. `vocabulary`: ids from here on are
-    no tokens of the model.
+    no tokens of the model. `deepest`: the most tokens of a continuation.
     """
 
     automaton: Automaton
@@ -55,6 +54,7 @@ class Ground(NamedTuple):
     candidates: Candidates
     least: int
     vocabulary: int
+    deepest: int
 
 
 @part
@@ -129,7 +129,7 @@ def _copy(ground, row, place, kind, kept):
     facts[SWAP] = -1
     source, depth, ends = place, 0, 0
     origin, left, behind = 0, 0, 0  # of a replacement under way: where its next token stands, and how many are left
-    while depth < MAX_DEPTH and ends == 0:
+    while depth < ground.deepest and ends == 0:
         if replaces and left == 0 and depth >= kept:
             swap = swap_at(text, stop, swaps, source)
             if swap >= 0:

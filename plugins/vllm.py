@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from lookahead.batch import Batch
 from lookahead.batch_pacing import BatchPacing
 from lookahead.config import LookupConfig
-from lookahead.draft import EMPTY
 from lookahead.pacing import Pacing
 from lookahead.plugins import vllm_hooks as hooks
 from lookahead.plugins.vllm_counts import PredictionCounts
@@ -30,28 +29,28 @@ __all__ = ["VllmLookupProposer", "extra_args"]
 
 logger = logging.getLogger("lookahead")
 
-_NOTHING = np.zeros(0)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seat:
     """One request's place in a step: its row in vLLM's arrays, its key, and what the step brought it.
 
     Attributes:
         place: Row in vLLM's arrays.
-        key: Request id, or a number where vLLM's plugin is missing.
         length: Tokens of prompt and output.
         emitted: Tokens that the step added.
-        drafted: Draft tokens that the step verified.
         room: Draft tokens that its next step has room for.
+        key: Request id, or a number where vLLM's plugin is missing.
+        row: Its proposer; None where there is none yet, or can't be one.
+        drafted: Draft tokens that the step verified.
     """
 
     place: int
-    key: Hashable
     length: int
     emitted: int
-    drafted: Sequence[int]
     room: int
+    key: Hashable = None
+    row: Row | None = None
+    drafted: Sequence[int] = ()
 
 
 class VllmLookupProposer:
@@ -83,6 +82,7 @@ class VllmLookupProposer:
         self._options = options
         self._knowledge = Pacing()
         self._pacing = BatchPacing(measures=not options.alike)
+        self._batch = Batch(self._pacing, self._knowledge)
         self._rows = RowCache(options.index_bytes)
         self._counts = PredictionCounts()
         self._clock = clock
@@ -98,6 +98,7 @@ class VllmLookupProposer:
         """Nothing to load; kernels are compiled here, before a clock runs."""
         warm_up()
         self._pacing.warm_up()
+        self._batch.warm_up()
         hooks.connect()
         repair_sampling()
 
@@ -148,24 +149,16 @@ class VllmLookupProposer:
         view: "hooks.StepView | None",
     ) -> list[list[int]]:
         now = self._clock()
-        seats = self._seats(sampled, lengths, tokens, view)
-        self._measure(now, seats, sampled, view)
-        for seat in seats:
-            self._count(seat, tokens)
         if view is not None:
             self._forget(view.requests)
+        seats = self._seats(sampled, lengths, tokens, view)
         active = {seat.key for seat in seats}
-        rows = [self._row(seat, tokens[seat.place, : seat.length], view, active) for seat in seats]
-        chances = [
-            row.chances if row is not None and row.consider(min(seat.room, self._options.max_draft)) else _NOTHING
-            for seat, row in zip(seats, rows, strict=True)
-        ]
+        self._measure(now, seats, active, len(sampled), view)
+        self._count(seats, tokens)
         drafts: list[list[int]] = [[] for _ in sampled]
-        most = self._options.max_batched_tokens - len(sampled)
-        for seat, row, length in zip(seats, rows, self._pacing.lengths(chances, most, len(sampled)), strict=True):
-            if row is not None:
-                row.draft_made = row.draft(length) if length else EMPTY
-                drafts[seat.place] = list(row.draft_made.tokens)
+        made = self._batch.propose(self._options.max_batched_tokens - len(sampled), len(sampled))
+        for seat, draft in zip([seat for seat in seats if seat.row is not None], made, strict=True):
+            seat.row.drafted = drafts[seat.place] = draft  # type: ignore[union-attr]
         self._last_active = active
         if view is None:
             self._last_keys = {seat.place: seat.key for seat in seats}
@@ -174,48 +167,78 @@ class VllmLookupProposer:
     def _seats(
         self, sampled: Sequence[Sequence[int]], lengths: NDArray[Any], tokens: NDArray[Any], view: Any
     ) -> list[Seat]:
-        """Return the requests that emitted something, and what is known of each."""
+        """Return the requests that emitted something, each with its proposer, which has taken that in."""
         seats: list[Seat] = []
-        for place, emitted in enumerate(sampled):
+        supposed: set[Hashable] = set()
+        most = self._options.max_model_len - 1
+        for place, (emitted, length) in enumerate(zip(sampled, lengths.tolist(), strict=True)):
             if not emitted:
                 continue
-            length = int(lengths[place])
-            room = self._options.max_model_len - length - 1
+            seat = Seat(place, length, len(emitted), most - length)
             if view is not None:
-                key: Hashable = view.ids[place]
-                drafted: Sequence[int] = view.drafted(key)
-                room = min(room, view.room(key))
+                seat.key = view.ids[place]
+                seat.room = min(seat.room, view.room(seat.key))
             else:
-                key = self._key(place, tokens[place, :length], {seat.key for seat in seats})
-                row = self._rows.get(key)
-                drafted = row.draft_made.tokens if row is not None else ()
-            seats.append(Seat(place, key, length, len(emitted), drafted, room))
+                seat.key = self._last_keys.get(place)
+            if seat.key not in supposed:
+                seat.row = self._rows.get(seat.key)
+                supposed.add(seat.key)
+            seats.append(seat)
+        if self._follow(seats, tokens):
+            taken = {seat.key for seat in seats if view is not None or seat.row is not None}
+            for seat in seats:
+                if seat.row is None:
+                    self._settle(seat, tokens[seat.place, : seat.length], view, taken)
+            self._sit(seats)
+        for seat in seats:
+            if view is not None:
+                seat.drafted = view.drafted(seat.key)
+            elif seat.row is not None:
+                seat.drafted = seat.row.drafted
         return seats
 
-    def _key(self, place: int, tokens: NDArray[Any], taken: set[Hashable]) -> Hashable:
-        """Return the key of the request with these tokens, by what was there last, or else by comparison."""
-        key = self._last_keys.get(place)
-        row = self._rows.get(key) if key is not None and key not in taken else None
-        if row is not None and row.follow(tokens):
-            return key
-        found = self._rows.find(tokens, taken)
-        return found if found is not None else next(self._serial)
+    def _follow(self, seats: Sequence[Seat], tokens: NDArray[Any]) -> bool:
+        """Let all rows take their texts in, those that can't leave their seats; returns whether any seat is free."""
+        sitting = self._sit(seats)
+        for number in self._batch.follow(tokens):
+            sitting[number].row = None
+        return any(seat.row is None for seat in seats)
 
-    def _row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
-        """Return the request's row, made when it is new; None where nothing can be drafted for it."""
+    def _sit(self, seats: Sequence[Seat]) -> list[Seat]:
+        """Tell the batch which rows sit where; returns their seats."""
+        sitting = [seat for seat in seats if seat.row is not None]
+        rows: list[Any] = [seat.row for seat in sitting]
+        most = self._options.max_draft
+        rooms = [max(min(seat.room, most), 0) for seat in sitting]
+        self._batch.seat(rows, [seat.place for seat in sitting], [seat.length for seat in sitting], rooms)
+        return sitting
+
+    def _settle(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> None:
+        """Find the row of a text that no row has followed, or make a new one, unless nothing can be drafted for it."""
+        if view is None:
+            seat.key = self._key(seat, tokens, active)
+            active.add(seat.key)
         if seat.key in self._refused or seat.room <= 0:
-            return None
+            return
         row = self._rows.get(seat.key)
         try:
-            if row is not None and (row.known == seat.length or row.follow(tokens)):
-                return row
+            if row is not None and row.follow(tokens):
+                seat.row = row
+                return
             self._rows.drop(seat.key)
-            return self._new_row(seat, tokens, view, active)
+            seat.row = self._new_row(seat, tokens, view, active)
         except (ValueError, MemoryError) as error:
             logger.warning("request %s is decoded without drafts: %s", seat.key, error)
             self._rows.drop(seat.key)
             self._refused.add(seat.key)
-            return None
+
+    def _key(self, seat: Seat, tokens: NDArray[Any], taken: set[Hashable]) -> Hashable:
+        """Return the key of the request with these tokens, by what was there last, or else by comparison."""
+        row = self._rows.get(seat.key)
+        if seat.key not in taken and row is not None and row.follow(tokens):
+            return seat.key
+        found = self._rows.find(tokens, taken)
+        return found if found is not None else next(self._serial)
 
     def _new_row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
         options = view.options(seat.key) if view is not None else RequestOptions()
@@ -237,28 +260,32 @@ class VllmLookupProposer:
         self._rows.add(seat.key, row)
         return row if row.follow(tokens) else None
 
-    def _measure(self, now: float, seats: Sequence[Seat], sampled: Sequence[Any], view: Any) -> None:
+    def _measure(self, now: float, seats: Sequence[Seat], active: set[Hashable], requests: int, view: Any) -> None:
         """Learn the cost of the step, if it did nothing but decode, right after another one."""
         before, self._last_time = self._last_time, now
-        if not seats or len(seats) < len(sampled) or not {seat.key for seat in seats} <= self._last_active:
+        if not seats or len(seats) < requests or not active <= self._last_active:
             return
-        width = len(seats) + sum(len(seat.drafted) for seat in seats)
+        width = requests + sum([len(seat.drafted) for seat in seats])
         if view is None or view.tokens == width:
-            self._pacing.observe(len(seats), width, now - before, sum(seat.emitted for seat in seats))
+            self._pacing.observe(requests, width, now - before, sum([seat.emitted for seat in seats]))
 
-    def _count(self, seat: Seat, tokens: NDArray[Any]) -> None:
-        """Count what became of a draft."""
-        totals, accepted = self._totals, min(seat.emitted - 1, len(seat.drafted))
-        totals["steps"] += 1
-        totals["emitted"] += seat.emitted
-        if not seat.drafted:
-            return
-        totals["drafted"] += len(seat.drafted)
+    def _count(self, seats: Sequence[Seat], tokens: NDArray[Any]) -> None:
+        """Count what became of the drafts."""
+        drafted = accepted = emitted = 0
+        for seat in seats:
+            emitted += seat.emitted
+            if not seat.drafted:
+                continue
+            right = min(seat.emitted - 1, len(seat.drafted))
+            drafted, accepted = drafted + len(seat.drafted), accepted + right
+            if seat.row is not None and seat.row.options.key:
+                before = int(tokens[seat.place, seat.length - seat.emitted - 1])
+                self._counts.add(seat.row.options.key, seat.row.foreseen(before, seat.drafted), right)
+        totals = self._totals
+        totals["steps"] += len(seats)
+        totals["drafted"] += drafted
         totals["accepted"] += accepted
-        row = self._rows.get(seat.key)
-        if row is not None and row.options.key:
-            before = int(tokens[seat.place, seat.length - seat.emitted - 1])
-            self._counts.add(row.options.key, row.foreseen(before, seat.drafted), accepted)
+        totals["emitted"] += emitted
 
     def _forget(self, requests: Mapping[str, Any]) -> None:
         """Drop what belongs to requests that have ended."""

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.config import LookupConfig
-from lookahead.draft import EMPTY, Draft
-from lookahead.planning import FOLLOWED
 from lookahead.plugins.vllm_request import RequestOptions
 from lookahead.proposer import LookupProposer
 
@@ -38,31 +36,27 @@ class Row(LookupProposer):
     def __init__(self, config: LookupConfig, prompt: NDArray[Any], options: RequestOptions, **others: Any) -> None:
         prediction = options.prediction if len(options.prediction) else None
         super().__init__(config, prompt, options.references, prediction, **others)
-        self.known = len(prompt)
         self.options = options
-        self.draft_made: Draft = EMPTY
-        self._tail = prompt[-_TAIL:].tolist()
+        self.drafted: list[int] = []
         self._foreseen = pairs(options.prediction) if prediction is not None else None
         self._beside = _BESIDE_INDEX + options.nbytes + (0 if self._foreseen is None else self._foreseen.nbytes)
         if prediction is not None:
             self.consider(config.max_draft)  # so that the first token moves the copy of the prediction
 
+    @property
+    def known(self) -> int:
+        """Tokens of the text that were taken in."""
+        return self.context
+
     def follow(self, tokens: NDArray[Any]) -> bool:
         """Take in the tokens beyond those known; returns whether these are the same text, and takes nothing if not."""
-        start, known = max(self.known - _TAIL, 0), self.known - max(self.known - _TAIL, 0)
-        new = tokens[start:].tolist()
-        if new[:known] != self._tail or len(new) < known:
+        known = self.known
+        tail = min(known, _TAIL)
+        if len(tokens) < known or not np.array_equal(self.index.tokens[-tail:], tokens[known - tail : known]):
             return False
-        if len(new) > known:
-            self.extend(new[known:])
-            self.known = len(tokens)
-            self._tail = new[-_TAIL:]
+        if len(tokens) > known:
+            self.extend(tokens[known:].tolist())
         return True
-
-    @property
-    def chances(self) -> NDArray[np.float64]:
-        """The chance that the considered draft survives to each depth, float64 [depths]."""
-        return self._plan.alive[: int(self._plan.chosen[FOLLOWED])]
 
     @property
     def nbytes(self) -> int:

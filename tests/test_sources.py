@@ -58,7 +58,7 @@ def test_every_candidate_is_a_continuation_of_its_place(prompt, references, pred
     for token in output:
         made.propose(MAX_DEPTH)
         text = made.index.tokens.tolist()
-        for row in offered(made) if made._planned else []:
+        for row in offered(made) if made.planned else []:
             assert row["match"] == naive.agreement(text, row["place"], 64, 32)
             if REPLACED not in row["kinds"]:
                 assert row["tokens"] == continuation(text, row["place"])
@@ -71,7 +71,7 @@ def test_the_index_offers_the_latest_the_first_and_the_most_frequent_place(promp
     for token in output:
         made.propose(MAX_DEPTH)
         text = made.index.tokens.tolist()
-        places = {row["kinds"][0]: row["place"] for row in offered(made)} if made._planned else {}
+        places = {row["kinds"][0]: row["place"] for row in offered(made)} if made.planned else {}
         match = made.index.longest_match()
         suffix = text[len(text) - match.length :]
         ends = [end for end in naive.ends_of(suffix, text[:-1]) if match.length] if match.length else []
@@ -96,7 +96,7 @@ def test_every_candidate_says_where_it_comes_from(reference, prediction, output)
     starts = [0, len(reference) + 1 if reference else 0]
     for token in output:
         made.propose(MAX_DEPTH)
-        for row in offered(made) if made._planned else []:
+        for row in offered(made) if made.planned else []:
             end = starts[1] + (len(prediction) + 1 if prediction else 0)
             expected = REFERENCE if row["place"] < starts[1] else PREDICTION if row["place"] < end else CONTEXT
             assert row["source"] == expected

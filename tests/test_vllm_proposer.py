@@ -80,8 +80,11 @@ class Engine:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draft all that has a chance."""
-    monkeypatch.setattr(BatchPacing, "lengths", lambda self, chances, most, requests=0: [len(each) for each in chances])
+    """Draft all that has a chance: all widths cost the same."""
+    free, deciding = BatchPacing(), BatchPacing.deciding
+    for width in (1, 4000, 1):
+        free.observe(1, width, seconds=1.0, tokens=1)
+    monkeypatch.setattr(BatchPacing, "deciding", lambda self, requests, rows: deciding(free, 1, rows))
 
 
 def ticking(seconds: float) -> Callable[[], float]:
