@@ -3,7 +3,8 @@
 The data are generated on the way: files made up and files of Python's standard library (PSF licence), with edits made
 by program, in the prompt of `specdec-lookup edit`. Stop the training with Ctrl-C; the same command goes on.
 
-    python examples/train_editor.py                                  # 150 minutes of one core
+    python examples/train_editor.py                                  # 150 minutes on one core
+    torchrun --nproc-per-node 2 examples/train_editor.py             # or on two, with twice the data
     python examples/train_editor.py --score editor-training/editor.safetensors
     python examples/train_editor.py --score plain --cases 5          # the model before
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from editor_training import team
 from editor_training.scoring import Scorer, cases
 from editor_training.tasks import KINDS
 from editor_training.training import Plan, Trainer
@@ -36,6 +38,7 @@ def main() -> None:
     if args.score:
         _score(args, model, tokenizer)
     else:
+        team.join()
         plan = Plan(args.minutes, args.rate, args.tokens, args.rank, args.seed, args.folder, args.tests)
         _train(Trainer(model, tokenizer, plan, args.start), args)
 
@@ -44,11 +47,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--folder", type=Path, default=Path("editor-training"), help="checkpoints, result (default: %(default)s)")
-    add("--minutes", type=float, default=150, help="processor time in all (default: %(default)s)")
+    add("--minutes", type=float, default=150, help="processor time of a process (default: %(default)s)")
     add("--from", dest="start", type=Path, metavar="ADAPTER", help=f"adapter to go on from, such as {ADAPTER.name}")
     add("--rank", type=int, default=16, help="of the adapter (default: %(default)s)")
     add("--rate", type=float, default=5e-4, help="highest learning rate (default: %(default)s)")
-    add("--tokens", type=int, default=700, help="tokens of a step at least (default: %(default)s)")
+    add("--tokens", type=int, default=700, help="tokens of a step and process at least (default: %(default)s)")
     add("--threads", type=int, default=1, help="of the processor (default: %(default)s)")
     add("--seed", default="edits", help="of the data (default: %(default)s)")
     add("--tests", type=int, default=12, help="held-out files tried on the way (default: %(default)s)")
@@ -64,7 +67,8 @@ def _train(trainer: Trainer, args: argparse.Namespace) -> None:
         signal.signal(number, lambda *_: trainer.stop())
     console = Console(stderr=True)
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    first = team.rank() == 0
+    with Progress(*columns, console=console, disable=not (first and console.is_terminal)) as bar:
         task = bar.add_task("starting", total=args.minutes * 60)
         held_out = ""
         for progress in trainer.run():
@@ -76,9 +80,10 @@ def _train(trainer: Trainer, args: argparse.Namespace) -> None:
                 f"{progress.seen} tokens  loss {progress.loss:.4f}{held_out}"
             )
             bar.update(task, completed=progress.seconds, description=line)
-            if not console.is_terminal:
+            if first and not console.is_terminal:
                 print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
-    trainer.export(args.folder / "editor.safetensors")
+    if first:
+        trainer.export(args.folder / "editor.safetensors")
 
 
 def _score(args: argparse.Namespace, model: Any, tokenizer: Any) -> None:

@@ -6,6 +6,8 @@ they are of, as many as make the step worth its time. For one request this is th
 """
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
 
 _INHERITED = 4.0
+_FORMAT, _BUCKETS = 1, 32
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
 
 
@@ -72,8 +75,10 @@ class BatchPacing:
             self._chances[row, len(each)] = 0.0
         return self._chances[: len(chances)]
 
-    def warm_up(self) -> None:
-        """Compile the kernels, or load them from numba's cache, before a clock runs."""
+    @staticmethod
+    @cache
+    def warm_up() -> None:
+        """Compile the kernels, or load them from numba's cache, once in a process: before a clock runs."""
         other = BatchPacing()
         for width in (1, 2, 1):
             other.observe(1, width, 1.0, 1)
@@ -82,6 +87,34 @@ class BatchPacing:
     def cost(self, requests: int, width: int) -> float:
         """Return the seconds of a step of ``width`` tokens of so many requests; before the first, a plain one is 1."""
         return float(cost(self._known(requests).table, self._room.levels, width))
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learned as arrays by name."""
+        known = [self._knowledge[bucket] for bucket in sorted(self._knowledge)] or [new_costs(1)]
+        stacked = {name: np.stack([getattr(costs, name) for costs in known]) for name in Costs._fields}
+        return {"format": np.array([_FORMAT]), "buckets": np.array(sorted(self._knowledge) or [0]), **stacked}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "BatchPacing":
+        """Return a pacing with what :meth:`state` gave.
+
+        Raises:
+            KeyError: Something is missing.
+            ValueError: Something has another shape than in this version.
+        """
+        if state["format"].tolist() != [_FORMAT]:
+            raise ValueError(f"its format is {state['format'].tolist()}, not [{_FORMAT}]")
+        pacing, buckets = cls(), state["buckets"]
+        if buckets.ndim != 1 or buckets.dtype.kind not in "iu" or not ((buckets >= 0) & (buckets < _BUCKETS)).all():
+            raise ValueError(f"buckets must be numbers from 0 to {_BUCKETS - 1}")
+        for name, empty in new_costs(1)._asdict().items():
+            values, shape = state[name], (len(buckets), *empty.shape)
+            if values.shape != shape or not (np.isfinite(values) & (values >= 0)).all():
+                raise ValueError(f"{name} must be finite numbers of shape {shape}, none negative")
+            for bucket, each in zip(buckets.tolist(), values, strict=True):
+                known = pacing._knowledge.setdefault(bucket, new_costs(1))
+                getattr(known, name)[:] = each
+        return pacing
 
     def _known(self, requests: int) -> Costs:
         """Return what is known of about so many requests; it starts from what is known of the nearest smaller batch."""

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.durable import sync_folder
 from lookahead.pacing import Pacing
 
-_BETWEEN = "/"
+_BETWEEN, _OF_BATCHES = "/", "batches"
 
 
 class Knowledge:
     """A pacing for each of the circumstances that change costs: precision, device, batch size.
+
+    Batches whose rows share each step have a pacing of their own, for all sizes.
 
     Example:
         >>> knowledge = Knowledge()
@@ -25,10 +28,15 @@ class Knowledge:
 
     def __init__(self) -> None:
         self._pacings: dict[str, Pacing] = {}
+        self._batches: dict[str, BatchPacing] = {}
 
     def under(self, *circumstances: Any) -> Pacing:
         """Return the pacing under these circumstances, new at the first time."""
         return self._pacings.setdefault(",".join(map(str, circumstances)), Pacing())
+
+    def of_batches(self, *circumstances: Any) -> BatchPacing:
+        """Return the pacing of batches whose rows share each step, under these circumstances."""
+        return self._batches.setdefault(",".join([_OF_BATCHES, *map(str, circumstances)]), BatchPacing())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to a file, atomically.
@@ -38,7 +46,7 @@ class Knowledge:
         """
         arrays = {
             name + _BETWEEN + part: array
-            for name, pacing in list(self._pacings.items())
+            for name, pacing in [*self._pacings.items(), *self._batches.items()]
             for part, array in pacing.state().items()
         }
         buffer = io.BytesIO()
@@ -69,7 +77,9 @@ class Knowledge:
                 for name in file.files:
                     circumstances, _, part = name.rpartition(_BETWEEN)
                     states.setdefault(circumstances, {})[part] = file[name]
+            batches = {name: states.pop(name) for name in list(states) if name.startswith(_OF_BATCHES)}
             pacings = {circumstances: Pacing.from_state(state) for circumstances, state in states.items()}
+            of_batches = {circumstances: BatchPacing.from_state(state) for circumstances, state in batches.items()}
         except OSError:
             raise
         except Exception as error:  # whatever zipfile, zlib and numpy make of damaged bytes
@@ -77,3 +87,4 @@ class Knowledge:
                 f"path {os.fspath(path)!r} holds no knowledge of this version ({error}): delete it, it is learned anew"
             ) from None
         self._pacings.update(pacings)
+        self._batches.update(of_batches)

@@ -30,7 +30,6 @@ class ModelState:
     logged: set[str] = field(default_factory=set)
     checked: dict[Any, str | None] = field(default_factory=dict)
     knowledge: Knowledge = field(default_factory=Knowledge)
-    batches: dict[Any, BatchPacing] = field(default_factory=dict)
     by_thread: "WeakKeyDictionary[threading.Thread, DecodingStats]" = field(default_factory=WeakKeyDictionary)
     latest: DecodingStats = field(default_factory=DecodingStats)
 
@@ -49,12 +48,9 @@ class ModelState:
 
     def batch_pacing(self, model: Any) -> BatchPacing:
         """Return what is known of the steps of batches at this model's precision and device."""
-        key = (model.dtype, model.device)
-        if key not in self.batches:
-            pacing = BatchPacing()
-            pacing.warm_up()
-            self.batches[key] = pacing
-        return self.batches[key]
+        pacing = self.knowledge.of_batches(model.dtype, model.device)
+        pacing.warm_up()
+        return pacing
 
     def log_plain(self, model: Any, reason: str) -> None:
         """Say once per model and reason that a call was decoded plainly."""

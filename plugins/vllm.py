@@ -117,8 +117,8 @@ class VllmLookupProposer:
 
         Args:
             sampled_token_ids: Tokens that the step emitted for each request; none in the middle of a prefill.
-            num_tokens_no_spec: Tokens of each request, those included.
-            token_ids_cpu: Token ids, [requests, max_model_len].
+            num_tokens_no_spec: Tokens of each request, those included; rows behind them are of requests gone by.
+            token_ids_cpu: Token ids, [requests or more, max_model_len].
             slot_mappings: Not used.
         """
         view, self._view = self._view, None
@@ -171,7 +171,7 @@ class VllmLookupProposer:
         seats: list[Seat] = []
         supposed: set[Hashable] = set()
         most = self._options.max_model_len - 1
-        for place, (emitted, length) in enumerate(zip(sampled, lengths.tolist(), strict=True)):
+        for place, (emitted, length) in enumerate(zip(sampled, lengths.tolist(), strict=False)):
             if not emitted:
                 continue
             seat = Seat(place, length, len(emitted), most - length)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lookahead import LookupConfig, LookupProposer
+from lookahead.batch_pacing import BatchPacing
 from lookahead.framing import Frame
 from lookahead.knowledge import Knowledge
 from lookahead.pacing import Pacing
@@ -31,10 +32,12 @@ def taught() -> Knowledge:
     knowledge = Knowledge()
     teach(knowledge.under("bfloat16", "cuda:0", 1))
     teach(knowledge.under("float32", "cpu", 8))
+    for width, seconds in ((4, 1.0), (12, 1.5)) * 20:
+        knowledge.of_batches("float32", "cpu").observe(4, width, seconds, 6)
     return knowledge
 
 
-def same(one: Pacing, other: Pacing) -> bool:
+def same(one: Pacing | BatchPacing, other: Pacing | BatchPacing) -> bool:
     return all((one.state()[name] == other.state()[name]).all() for name in one.state())
 
 
@@ -50,6 +53,8 @@ def test_what_was_learned_comes_back_from_a_file(taught, tmp_path) -> None:
     back.load(tmp_path / "known.npz")
     for circumstances in (("bfloat16", "cuda:0", 1), ("float32", "cpu", 8)):
         assert same(back.under(*circumstances), taught.under(*circumstances))
+    assert same(back.of_batches("float32", "cpu"), taught.of_batches("float32", "cpu"))
+    assert back.of_batches("float32", "cpu").cost(4, 12) == pytest.approx(1.5)
     assert back.under("float32", "cpu", 8).frame == Frame((1, 2), (3,))
     assert back.under("float32", "cpu", 8).cost().worth == taught.under("float32", "cpu", 8).cost().worth
     assert [path.name for path in tmp_path.iterdir()] == ["known.npz"]
@@ -90,6 +95,24 @@ def test_a_file_of_another_version_is_refused_whole(taught, tmp_path, name, valu
     with pytest.raises(ValueError, match="holds no knowledge of this version"):
         back.load(tmp_path / "known.npz")
     assert not same(back.under("good"), taught.under("float32", "cpu", 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", np.array([99])),
+        ("buckets", np.array([-1])),
+        ("buckets", np.array([0.5])),
+        ("table", np.zeros((1, 3, 3))),
+        ("worth", np.full((1, 2), np.inf)),
+        ("plain", None),
+    ],
+)
+def test_a_file_with_other_costs_of_batches_is_refused_whole(taught, tmp_path, name, value) -> None:
+    state = {**taught.of_batches("float32", "cpu").state(), name: value}
+    np.savez(tmp_path / "known.npz", **{f"batches,float32/{part}": a for part, a in state.items() if a is not None})
+    with pytest.raises(ValueError, match="holds no knowledge of this version"):
+        Knowledge().load(tmp_path / "known.npz")
 
 
 def test_a_process_killed_while_saving_leaves_a_whole_file(taught, tmp_path) -> None:

@@ -56,10 +56,10 @@ class Engine:
         """One step of the named requests, or of all; returns the drafts."""
         names = list(self.texts) if names is None else list(names)
         emitted = [self._verify(name) for name in names]
-        tokens = np.zeros((len(names), LONGEST), np.int32)
+        tokens = np.full((len(names) + 2, LONGEST), 7, np.int32)  # vLLM's arrays have rows for more requests
         for place, name in enumerate(names):
             tokens[place, : len(self.texts[name])] = self.texts[name]
-        lengths = np.array([len(self.texts[name]) for name in names], np.int32)
+        lengths = np.array([*(len(self.texts[name]) for name in names), 9, 9], np.int32)
         if self.plugin:
             verified = {name: draft for name in names if (draft := self.drafts.get(name))}
             width = len(names) + sum(map(len, verified.values()))

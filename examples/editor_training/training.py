@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from editor_training import lora
+from editor_training import lora, team
 from editor_training.attention import Branches
 from editor_training.packing import Packed, pack
 from editor_training.scoring import predict
@@ -24,9 +24,9 @@ class Plan:
     """How to train.
 
     Attributes:
-        minutes: Processor time to use, that before a resumption included.
+        minutes: Processor time to use in each process, that before a resumption included.
         rate: Highest learning rate.
-        tokens: Tokens of a step at least.
+        tokens: Tokens of a step at least, in each process.
         rank: Of the adapter.
         seed: Of the data.
         folder: Where checkpoints are.
@@ -81,11 +81,9 @@ class Trainer:
 
     def run(self) -> Iterator[Progress]:
         """Yield the progress after every step until the time is over; checkpoints are written on the way."""
-        files = islice(stream(self.plan.seed), self.progress.files, None)
-        began = time.process_time() - self.progress.seconds
+        files = islice(stream(self._seed()), self.progress.files, None)
         while self.progress.seconds < self.plan.minutes * 60 and not self._stopping:
             self._step(files)
-            self.progress.seconds = time.process_time() - began
             if self.progress.step % 15 == 0:
                 self.save()
             yield self.progress
@@ -95,27 +93,37 @@ class Trainer:
         """End the run behind the step that is under way."""
         self._stopping = True
 
+    def _seed(self) -> str:
+        """Return the seed of this process's data."""
+        return f"{self.plan.seed}-{team.rank()}" if team.rank() else self.plan.seed
+
     def _step(self, files: Iterator[Any]) -> None:
-        progress = self.progress
+        progress, began = self.progress, time.process_time()
         taken, total, weight = 0, 0.0, 0.0
         while taken < self.plan.tokens:
             edits = next(files)
-            packed = pack(self.tokenizer, edits, Random(f"{self.plan.seed}-cut-{progress.files}"))
+            packed = pack(self.tokenizer, edits, Random(f"{self._seed()}-cut-{progress.files}"))
             losses = self._losses(packed) * packed.weights
             losses.sum().backward()
             taken += packed.ids.shape[1]
             total, weight = total + float(losses.detach().sum()), weight + float(packed.weights.sum())
             progress.files, progress.edits = progress.files + 1, progress.edits + len(edits)
-        for parameter in self.parameters:
-            parameter.grad.div_(weight)  # type: ignore[union-attr]
+        gradients: list[Any] = [parameter.grad for parameter in self.parameters]
+        seconds = time.process_time() - began
+        sums = torch.tensor([taken, total, weight, seconds / team.size(), self._stopping], dtype=torch.float32)
+        team.add_up([*gradients, sums])
+        taken, total, weight, seconds, stopping = sums.tolist()
+        for gradient in gradients:
+            gradient.div_(weight)
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         for group in self.optimizer.param_groups:
             group["lr"] = self.plan.rate * self._pace()
         self.optimizer.step()
         self._refresh()
         self.optimizer.zero_grad()
-        progress.step, progress.seen = progress.step + 1, progress.seen + taken
-        progress.loss = total / weight
+        progress.step, progress.seen = progress.step + 1, progress.seen + int(taken)
+        progress.loss, progress.seconds = total / weight, progress.seconds + seconds
+        self._stopping = stopping > 0
 
     def _refresh(self) -> None:
         for layer in self.adapter.values():
@@ -137,15 +145,19 @@ class Trainer:
         An answer that is right token by token given the right tokens before is the greedy answer.
         """
         right = total = 0
-        for packed in self._tests:
+        for packed in self._tests[team.rank() :: team.size()]:
             wrong = predict(self.model, self.attention, packed).argmax(-1) != packed.targets
             owners = packed.owners.unique()
             right += sum(not wrong[packed.owners == owner].any() for owner in owners)
             total += len(owners)
-        return right, total
+        sums = torch.tensor([right, total], dtype=torch.float32)
+        team.add_up([sums])
+        return int(sums[0]), int(sums[1])
 
     def save(self) -> None:
         """Write a checkpoint: the adapter, and what resuming needs."""
+        if team.rank():
+            return
         self.plan.folder.mkdir(parents=True, exist_ok=True)
         progress = {name: getattr(self.progress, name) for name in Progress.__slots__}
         state = {"progress": progress, "optimizer": self.optimizer.state_dict()}

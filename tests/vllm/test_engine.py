@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from edit_requests import LOGS, PRICES, STACK
-from vllm_engines import speculative
-
-pytest.importorskip("vllm.version")
 from vllm import SamplingParams
 from vllm.sampling_params import StructuredOutputsParams
+from vllm_engines import speculative
 
 from lookahead.batch_pacing import BatchPacing
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args

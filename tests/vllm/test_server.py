@@ -14,11 +14,10 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
+import openai
 import pytest
 from edit_requests import STACK
 from vllm_engines import speculative
-
-openai = pytest.importorskip("openai")
 
 MESSAGES = [{"role": "user", "content": f"Rename the class Stack to Pile. Answer with the file only.\n```\n{STACK}```"}]
 ALIKE = {"type": "content", "content": STACK.replace("Stack", "Pile")}
