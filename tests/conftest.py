@@ -8,6 +8,7 @@ import pytest
 import setuptools  # noqa: F401  (before a test looks for pip: after that, Python 3.11 gives quanto another distutils)
 from hypothesis import HealthCheck, settings
 
+from lookahead.batch_pacing import BatchPacing
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
 
@@ -25,3 +26,12 @@ def without_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Draft all that has a chance, but where pacing itself is tested: a clock decides differently every run."""
     if request.path.stem not in PACED:
         monkeypatch.setattr(Pacing, "length", lambda self, plan, *_: int(plan.chosen[FOLLOWED]))
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let batches draft all that has a chance: all widths cost the same."""
+    free, deciding = BatchPacing(), BatchPacing.deciding
+    for width in (1, 4000, 1):
+        free.observe(1, width, seconds=1.0, tokens=1)
+    monkeypatch.setattr(BatchPacing, "deciding", lambda self, requests, rows: deciding(free, 1, rows))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookahead.batch_pacing import BatchPacing
 from lookahead.plugins import vllm_hooks
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args
 from lookahead.plugins.vllm_hooks import StepView
@@ -76,15 +75,6 @@ class Engine:
         self.texts[name] += emitted
         self.states[name].output_token_ids += emitted
         return emitted
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draft all that has a chance: all widths cost the same."""
-    free, deciding = BatchPacing(), BatchPacing.deciding
-    for width in (1, 4000, 1):
-        free.observe(1, width, seconds=1.0, tokens=1)
-    monkeypatch.setattr(BatchPacing, "deciding", lambda self, requests, rows: deciding(free, 1, rows))
 
 
 def ticking(seconds: float) -> Callable[[], float]:

@@ -36,7 +36,7 @@ _SHARES = {
 # These change the file first, so that of one file there is one edit at most: made up for.
 _ALONE = {"add_type_hints": 3, "loop_to_sum": 3, "print_to_logging": 3, "reorder": 2}
 # Characters of a file at least and at most, and edits of it.
-_SIZES = ((120, 600, 3), (400, 1500, 4), (1200, 3000, 4), (2600, 5000, 3))
+_SIZES = ((120, 600, 3), (400, 1500, 4), (1200, 3000, 2), (2600, 5000, 1))
 
 
 def setting(random: Random, held_out: bool, least: int, most: int) -> Setting:
@@ -101,5 +101,5 @@ def stream(seed: str, held_out: bool = False) -> Iterator[list[Edit]]:
     number = 0
     while True:
         random = Random(f"{seed}-{number}")
-        yield several(random, held_out, *random.choices(_SIZES, [55, 32, 12, 1])[0])
+        yield several(random, held_out, *random.choices(_SIZES, [53, 31, 13, 3])[0])
         number += 1

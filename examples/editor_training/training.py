@@ -84,7 +84,7 @@ class Trainer:
         files = islice(stream(self._seed()), self.progress.files, None)
         while self.progress.seconds < self.plan.minutes * 60 and not self._stopping:
             self._step(files)
-            if self.progress.step % 15 == 0:
+            if self.progress.step % 10 == 0:
                 self.save()
             yield self.progress
         self.save()

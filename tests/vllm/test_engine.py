@@ -11,7 +11,6 @@ from vllm import SamplingParams
 from vllm.sampling_params import StructuredOutputsParams
 from vllm_engines import speculative
 
-from lookahead.batch_pacing import BatchPacing
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args
 
 PROMPTS = [f"Copy this file.\n```python\n{file}```\n\n```python\n" for file in (STACK, PRICES, LOGS)]
@@ -37,12 +36,6 @@ def stats(engine: Any) -> dict[str, int]:
 
 def metric(engine: Any, name: str) -> int:
     return sum(int(each.value) for each in engine.get_metrics() if each.name == name)
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draft all that has a chance, whether it pays or not."""
-    monkeypatch.setattr(BatchPacing, "lengths", lambda self, chances, most, requests=0: [len(each) for each in chances])
 
 
 def test_greedy_text_of_a_real_model_is_that_of_no_speculation(start, real_model) -> None:
