@@ -85,6 +85,10 @@ class Handle:
             self._entries[_REGISTERS] = _address(registers)
         return self._address
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a copy point to the copied arrays."""
+        return Handle, (self._fixed, *self._entries[TEXT_START:].tolist())
+
 
 def _address(array: NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])

@@ -1,5 +1,7 @@
 """Many proposers at once decide and learn exactly as each of them alone."""
 
+import copy
+import pickle
 from random import Random
 
 import numpy as np
@@ -112,6 +114,21 @@ def test_a_text_that_outgrows_the_arrays_goes_on_by_hand() -> None:
     assert missed == [0]
     made.extend(list(range(300))[made.context - 3 :])
     assert made.index.tokens.tolist() == [5, 6, 7, *range(300)]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copied_proposer_moves_alone(copied) -> None:
+    knowledge = Pacing()
+    made = LookupProposer(LookupConfig(), [5, 6, 7], pacing=knowledge)
+    other = copied(made)
+    assert other.handle != made.handle
+    before = [array.copy() for array in state(made)]
+    batch = Batch(BatchPacing(measures=False), knowledge)
+    batch.seat([other], [0], [5], [4])
+    assert batch.follow(np.array([[5, 6, 7, 5, 6]], np.int32)) == []
+    assert batch.propose(most=4, requests=1) == [[7, 5, 6, 7]]
+    for array, untouched in zip(state(made), before, strict=True):
+        np.testing.assert_array_equal(array, untouched)
 
 
 def test_a_batch_of_none_drafts_nothing() -> None:
