@@ -7,7 +7,7 @@ from typing import Any
 from lookahead.cli.errors import CommandError
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "1e3dc0aad220e8da90e9bc876eadbda18e372b009849fd14984960d978519d55"
+ADAPTER_SHA256 = "7a214d7451623f52d1d02c2a1885dc4722383f59c444d61d4c21b73862690a11"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:

@@ -154,9 +154,9 @@ def _is_same(one: str, other: str) -> bool:
 def load_editor(args: Namespace, console: Console, trace: "Trace | None" = None) -> Editor:
     """Return the editor that the command line asks for; this loads the model."""
     context = read_references(args.context or [])
-    from lookahead.cli.models import ModelOptions, load
+    from lookahead.cli.models import ModelOptions, editor_model_path, load
 
-    model, tokenizer = load(ModelOptions.from_args(args), console)
+    model, tokenizer = load(ModelOptions.from_args(args), console, default=editor_model_path)
     learned = Learned(model.name_or_path, console.environment.variables)
     generator = Generator(
         model,

@@ -4,6 +4,7 @@ import io
 import re
 import socket
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ class ModelOptions:
 
     Attributes:
         model: Hub id, folder or ``.gguf`` file, or ``smollm2`` or ``smollm2-editor`` for the embedded model without or
-            with its adapter; None for SPECDEC_LOOKUP_MODEL, else the default of these.
+            with its adapter; None for SPECDEC_LOOKUP_MODEL, else the embedded model that suits the command.
         revision: Branch, tag or commit on the hub.
         dtype: ``auto`` takes what the model is stored in: float32 for the embedded model and for GGUF files.
         device: ``auto`` takes CUDA, then Apple's GPU, then the CPU.
@@ -63,8 +64,15 @@ class ModelOptions:
         return cls(**{name: getattr(args, name) for name in cls.__slots__})
 
 
-def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, Any]:
+def load(
+    options: ModelOptions, console: Console | None = None, default: Callable[[Console], Path] = default_model_path
+) -> tuple[Any, Any]:
     """Return the model, in evaluation mode on its device, and its tokenizer.
+
+    Args:
+        options: What to load.
+        console: Where progress is shown.
+        default: Gives the folder of the model to load where none is named.
 
     Raises:
         CommandError: There is no such model, or it can't be loaded; the message says what to do.
@@ -72,7 +80,7 @@ def load(options: ModelOptions, console: Console | None = None) -> tuple[Any, An
     console = console or Console(Environment.from_system())
     name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL")
     label = name or "the default model"
-    embedded = {None: default_model_path, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
+    embedded = {None: default, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
     if name in embedded:
         name = str(embedded[name](console))
     where = _locate(name)

@@ -201,8 +201,3 @@ class Batch:
         other.seat([proposer], [0], [4], [1])
         other.follow(np.array([[5, 6, 5, 6]], np.int32))
         other.propose(1, 1)
-
-
-def _rows_of_int32(tokens: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the texts as the kernels are compiled for."""
-    return np.ascontiguousarray(tokens, np.int32)

@@ -7,7 +7,7 @@ from cli_fakes import environment, run
 from cli_scripted import ScriptedGenerator, WordTokenizer
 from large_files import FORMS, check_all
 
-from lookahead.cli import session
+from lookahead.cli import models, session
 from lookahead.cli.console import Console
 from lookahead.cli.editor import ModelEditor, read_references
 from lookahead.cli.errors import CommandError
@@ -138,3 +138,16 @@ def test_large_files_come_out_exactly_as_the_rule_says(form):
     tally = check_all(modules(4, 120), form)
     assert (tally.exact, tally.files) == (4, 4)
     assert tally.characters > 30_000
+
+
+def test_the_editor_is_what_edits_where_no_model_is_named(monkeypatch, tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    asked = []
+
+    def load(options, console, default):
+        asked.append((options.model, default))
+        raise CommandError("enough")
+
+    monkeypatch.setattr(models, "load", load)
+    assert run("edit", "-i", "Rename x to y.", tmp_path / "a.py").status != 0
+    assert asked == [(None, models.editor_model_path)]

@@ -20,7 +20,7 @@ def loaded():
 
 @pytest.fixture(autouse=True)
 def _loaded_once(loaded, monkeypatch):
-    monkeypatch.setattr(models, "load", lambda options, console: loaded)
+    monkeypatch.setattr(models, "load", lambda *_, **__: loaded)
 
 
 def test_the_answer_streams_to_stdout():

@@ -236,8 +236,8 @@ def test_an_older_cache_gets_its_editor_without_a_download(home):
 
 
 def test_only_the_editor_has_the_adapter(home):
-    def first_weight(options: ModelOptions, **variables: str) -> torch.Tensor:
-        model, _ = load(options, console(SPECDEC_LOOKUP_HOME=str(home), **variables))
+    def first_weight(options: ModelOptions, default=plain_model_path, **variables: str) -> torch.Tensor:
+        model, _ = load(options, console(SPECDEC_LOOKUP_HOME=str(home), **variables), default)
         return model.get_submodule("model.layers.0.self_attn.q_proj").weight
 
     plain = first_weight(ModelOptions("smollm2", device="cpu"))
@@ -246,6 +246,9 @@ def test_only_the_editor_has_the_adapter(home):
     assert torch.equal(first_weight(ModelOptions(device="cpu"), SPECDEC_LOOKUP_MODEL="smollm2"), plain)
     assert torch.equal(first_weight(ModelOptions(device="cpu")), plain)
     torch.testing.assert_close(first_weight(ModelOptions("smollm2-editor", device="cpu")), plain + 1)
+    torch.testing.assert_close(first_weight(ModelOptions(device="cpu"), editor_model_path), plain + 1)
+    named = first_weight(ModelOptions(device="cpu"), editor_model_path, SPECDEC_LOOKUP_MODEL="smollm2")
+    assert torch.equal(named, plain)
 
 
 def test_a_damaged_adapter_stops_the_editor_and_leaves_nothing(home, monkeypatch):

@@ -155,7 +155,7 @@ def test_a_trace_of_an_interrupted_generation_is_valid_and_holds_what_came(tmp_p
 
 @pytest.fixture
 def tiny_model(monkeypatch):
-    monkeypatch.setattr(models, "load", lambda options, console: (llama(), Letters()))
+    monkeypatch.setattr(models, "load", lambda *_, **__: (llama(), Letters()))
 
 
 def test_generate_writes_a_trace_beside_the_text(tiny_model, tmp_path):
@@ -173,7 +173,7 @@ def test_a_trace_replaces_an_earlier_one_and_fails_before_the_model_is_loaded_wh
     path.write_text("old")
     run("generate", "--raw", "abc", "--max-new-tokens", 2, "--trace", path)
     assert read_trace(str(path))[0]["command"] == "generate"
-    monkeypatch.setattr(models, "load", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(models, "load", lambda *_, **__: pytest.fail("the model was loaded"))
     for bad in (tmp_path, tmp_path / "no" / "t.trace"):
         done = run("generate", "x", "--trace", bad)
         assert (done.status, done.stdout) == (2, b"")
