@@ -1,6 +1,7 @@
 """What all tests share: drafts that look at no clock, examples that are the same in every run, and one thread."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models gain nothing from threads, and wait for busy cores
 
@@ -11,6 +12,8 @@ from hypothesis import HealthCheck, settings
 from lookahead.batch_pacing import BatchPacing
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and all that it starts
 
 PACED = {"test_together", "test_pacing", "test_proposer", "test_real_model", "test_replay"}
 
