@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lookahead.cli.answers import extract_file
 from lookahead.cli.lines import unified_diff
-from lookahead.cli.models import editor_model_path
+from lookahead.cli.models import default_model_path
 from lookahead.cli.prompts import edit_prompt
 from lookahead.plugins import hf
 
@@ -25,7 +25,7 @@ def main() -> None:
     if len(sys.argv) == 3:
         name, text, instruction = sys.argv[1], Path(sys.argv[1]).read_text(encoding="utf-8"), sys.argv[2]
 
-    folder = editor_model_path()
+    folder = default_model_path()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = hf.enable(AutoModelForCausalLM.from_pretrained(folder, dtype="float32"), tokenizer)
 
