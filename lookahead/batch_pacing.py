@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
+from lookahead.stored import check_format, check_numbers
 
 _INHERITED = 4.0
 _FORMAT, _BUCKETS = 1, 32
@@ -102,18 +103,19 @@ class BatchPacing:
             KeyError: Something is missing.
             ValueError: Something has another shape than in this version.
         """
-        if state["format"].tolist() != [_FORMAT]:
-            raise ValueError(f"its format is {state['format'].tolist()}, not [{_FORMAT}]")
+        check_format(state, _FORMAT)
         pacing, buckets = cls(), state["buckets"]
         if buckets.ndim != 1 or buckets.dtype.kind not in "iu" or not ((buckets >= 0) & (buckets < _BUCKETS)).all():
             raise ValueError(f"buckets must be numbers from 0 to {_BUCKETS - 1}")
-        for name, empty in new_costs(1)._asdict().items():
-            values, shape = state[name], (len(buckets), *empty.shape)
-            if values.shape != shape or not (np.isfinite(values) & (values >= 0)).all():
-                raise ValueError(f"{name} must be finite numbers of shape {shape}, none negative")
-            for bucket, each in zip(buckets.tolist(), values, strict=True):
-                known = pacing._knowledge.setdefault(bucket, new_costs(1))
-                getattr(known, name)[:] = each
+        empty = new_costs(1)._asdict()
+        check_numbers(state, {name: (len(buckets), *array.shape) for name, array in empty.items()})
+        for name in empty:
+            if (state[name] < 0).any():
+                raise ValueError(f"{name} must not be negative")
+        for place, bucket in enumerate(buckets.tolist()):
+            known = pacing._knowledge[bucket] = new_costs(1)
+            for name in empty:
+                getattr(known, name)[:] = state[name][place]
         return pacing
 
     def _known(self, requests: int) -> Costs:

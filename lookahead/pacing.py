@@ -9,6 +9,7 @@ from lookahead.features import WEIGHTS
 from lookahead.framing import LONGEST, Frame
 from lookahead.planning import FOLLOWED, Plan, best_length
 from lookahead.step_cost import WIDTHS, CostModel
+from lookahead.stored import check_format, check_numbers
 from lookahead.survival import Survival, new_survival
 
 _FORMAT = 1
@@ -87,13 +88,10 @@ class Pacing:
             KeyError: Something is missing.
             ValueError: Something has another shape than in this version.
         """
-        if state["format"].tolist() != [_FORMAT]:
-            raise ValueError(f"its format is {state['format'].tolist()}, not [{_FORMAT}]")
+        check_format(state, _FORMAT)
         one, many = (WEIGHTS,), (_BUCKETS, WIDTHS)
         shapes = {"weights": one, "precision": one, "mean": many, "count": many, "figures": (_BUCKETS, 3)}
-        for name, shape in shapes.items():
-            if state[name].shape != shape or not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} must be finite numbers of shape {shape}")
+        check_numbers(state, shapes)
         for name in ("opening", "closing"):
             ids = state[name]
             if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) > LONGEST or (ids < 0).any():

@@ -184,7 +184,8 @@ class VllmLookupProposer:
                 seat.row = self._rows.get(seat.key)
                 supposed.add(seat.key)
             seats.append(seat)
-        if self._follow(seats, tokens):
+        self._follow(seats, tokens)
+        if any(seat.row is None and (view is None or seat.key not in self._refused) for seat in seats):
             taken = {seat.key for seat in seats if view is not None or seat.row is not None}
             for seat in seats:
                 if seat.row is None:
@@ -197,12 +198,11 @@ class VllmLookupProposer:
                 seat.drafted = seat.row.drafted
         return seats
 
-    def _follow(self, seats: Sequence[Seat], tokens: NDArray[Any]) -> bool:
-        """Let all rows take their texts in, those that can't leave their seats; returns whether any seat is free."""
+    def _follow(self, seats: Sequence[Seat], tokens: NDArray[Any]) -> None:
+        """Let all rows take their texts in; those that can't, leave their seats."""
         sitting = self._sit(seats)
         for number in self._batch.follow(tokens):
             sitting[number].row = None
-        return any(seat.row is None for seat in seats)
 
     def _sit(self, seats: Sequence[Seat]) -> list[Seat]:
         """Tell the batch which rows sit where; returns their seats."""

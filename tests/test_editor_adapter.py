@@ -1,5 +1,6 @@
 """The adapter: learned beside the weights, added to them, and refused when it is another file."""
 
+import subprocess
 import sys
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from editor_training.packing import Packed
 from lookahead.cli.adapter import check_adapter, merge_adapter
 from lookahead.cli.errors import CommandError
 
+EXAMPLES = str(Path(__file__).parents[1] / "examples")
 IDS = torch.tensor([[3, 5, 7, 4, 6, 8, 3, 5]])
 
 
@@ -158,3 +160,19 @@ def test_a_copy_is_learned_hardest_where_it_could_go_on_in_several_ways():
 
 def predicted(packed: Packed, owner: int) -> str:
     return "".join(map(chr, packed.targets[packed.owners == owner].tolist()))
+
+
+def test_processes_that_train_together_add_their_gradients_up(tmp_path):
+    script = tmp_path / "member.py"
+    script.write_text(
+        "import sys, torch\n"
+        f"sys.path.insert(0, {EXAMPLES!r})\n"
+        "from editor_training import team\n"
+        "team.join()\n"
+        "sums = [torch.full((2,), float(team.rank() + 1)), torch.tensor([10.0])]\n"
+        "team.add_up(sums)\n"
+        "open(sys.argv[1] + str(team.rank()), 'w').write(f'{team.size()} {sums[0].tolist()} {sums[1].tolist()}')\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*launch, script, tmp_path / "sums"], check=True, capture_output=True, timeout=120)
+    assert [(tmp_path / f"sums{rank}").read_text() for rank in (0, 1)] == ["2 [3.0, 3.0] [20.0]"] * 2
