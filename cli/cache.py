@@ -66,12 +66,16 @@ def _build(target: Path, build: Callable[[Path], Path]) -> None:
     for stale in target.parent.glob(f"{_PARTIAL}*"):
         shutil.rmtree(stale, ignore_errors=True)
     partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=target.parent))
+    whole = partial.with_name(f"{partial.name}-whole")
     try:
         finished = build(partial)
         _sync(finished)
-        os.rename(finished, target)
+        os.rename(finished, whole)
+        shutil.rmtree(partial, ignore_errors=True)  # before it is published: no build comes after that to tidy up
+        os.rename(whole, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(whole, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:

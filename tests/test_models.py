@@ -1,12 +1,7 @@
-"""Models are loaded, or named missing in one sentence; the cache holds whole folders only."""
+"""Models are loaded, or named missing in one sentence."""
 
 import json
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -22,7 +17,6 @@ from transformers import PreTrainedTokenizerFast
 
 from lookahead.cli import embedded, models
 from lookahead.cli.adapter import ADAPTER, ADAPTER_SHA256, merge_adapter
-from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
@@ -33,109 +27,8 @@ def console(**variables: str) -> Console:
     return Console(environment(variables=variables))
 
 
-# --- the cache folder
-
-
-@pytest.mark.parametrize(
-    ("variables", "platform", "home"),
-    [
-        ({"SPECDEC_LOOKUP_HOME": "/x/y", "XDG_CACHE_HOME": "/z"}, "linux", "/x/y"),
-        ({"XDG_CACHE_HOME": "/z"}, "linux", "/z/specdec-lookup"),
-        ({}, "linux", "~/.cache/specdec-lookup"),
-        ({"XDG_CACHE_HOME": ""}, "linux", "~/.cache/specdec-lookup"),
-        ({}, "darwin", "~/Library/Caches/specdec-lookup"),
-        ({"LOCALAPPDATA": "/c/local"}, "win32", "/c/local/specdec-lookup"),
-        ({}, "win32", "~/AppData/Local/specdec-lookup"),
-    ],
-)
-def test_the_cache_is_where_the_platform_has_it(variables, platform, home):
-    assert cache_home(variables, platform) == Path(home).expanduser()
-
-
-def build(folder: Path) -> Path:
-    finished = folder / "work"
-    finished.mkdir()
-    (finished / "a").write_text("a")
-    return finished
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_a_folder_is_built_once(tmp_path):
-    home = tmp_path / "not" / "yet"
-    assert build_once(home / "it", build) == home / "it"
-    assert names(home) == ["it", "lock"]
-    assert build_once(home / "it", lambda folder: pytest.fail("built twice")) == home / "it"
-
-
-@pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()])
-def test_a_failed_build_leaves_nothing(tmp_path, error):
-    def fail(folder):
-        build(folder)
-        raise error
-
-    with pytest.raises(type(error)):
-        build_once(tmp_path / "it", fail)
-    assert names(tmp_path) == ["lock"]
-
-
-def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
-    (tmp_path / "partial-123" / "deep").mkdir(parents=True)
-    build_once(tmp_path / "it", build)
-    assert names(tmp_path) == ["it", "lock"]
-
-
-def test_a_cache_that_cannot_be_used_is_named_with_a_way_out(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CommandError, match=r"file can't be used .* SPECDEC_LOOKUP_HOME"):
-        build_once(tmp_path / "file" / "it", build)
-
-
-BUILDER = """
-import sys, time
-from pathlib import Path
-from lookahead.cli.cache import build_once
-
-def build(folder):
-    print("building", flush=True)
-    finished = folder / "work"
-    finished.mkdir()
-    for i in range(40):
-        (finished / str(i)).write_text("x" * 1000)
-        time.sleep(0.002)
-    return finished
-
-build_once(Path(sys.argv[1]), build, on_wait=lambda: print("waiting", flush=True))
-"""
-
-
-def start_builder(target: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", BUILDER, str(target)], stdout=subprocess.PIPE, text=True)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_build_stopped_at_any_moment_publishes_all_or_nothing(tmp_path, number):
-    for attempt in range(5):
-        target = tmp_path / str(attempt) / "it"
-        process = start_builder(target)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(random.uniform(0, 0.15))
-        process.send_signal(number)
-        process.communicate(timeout=30)
-        assert not target.exists() or len(names(target)) == 40
-        build_once(target, build)
-        assert names(target.parent) == ["it", "lock"]
-
-
-def test_two_processes_build_once_and_the_second_says_that_it_waits(tmp_path):
-    processes = [start_builder(tmp_path / "it") for _ in range(3)]
-    said = "".join(process.communicate(timeout=30)[0] for process in processes)
-    assert [process.returncode for process in processes] == [0, 0, 0]
-    assert said.count("building") == 1
-    assert len(names(tmp_path / "it")) == 40
 
 
 # --- the embedded model
