@@ -20,19 +20,21 @@ _FORGET = 0.999
 _ASSUMED_WORTH, _ASSUMED_STEPS = 1.5, 50.0
 _LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
 _PLAIN_STEPS = 2
+_LEAST_INTERVAL, _MOST_INTERVAL, _SURPRISE = 8, 256, 0.15
+_STALE, _AGEING = 2.0, 0.99
 # Columns of a table: seconds of a step at about this width, how often it was seen, and the mean width.
 SECONDS, COUNT, WIDTH = range(3)
 # Entries of `passed` and of `plain`.
 SINCE, PATIENCE = range(2)
-MEASURED, ASKED = range(2)
+MEASURED, ASKED, DRAFTED, INTERVAL = range(4)
 
 
 class Costs(NamedTuple):
     """What is known of batches of about one size.
 
     `table` float64 [points, 3], see above; `worth` float64 [2], tokens per request and plain steps' time of lately;
-    `passed` int64 [2], steps in a row that passed over a likely token, and how many may; `plain` int64 [2], steps
-    without drafts that were measured, and that were asked for.
+    `passed` int64 [2], steps in a row that passed over a likely token, and how many may; `plain` int64 [4], steps
+    without drafts that were measured, and that were asked for, steps with drafts since, and how many may follow.
     """
 
     table: np.ndarray
@@ -66,7 +68,8 @@ def new_room(requests: int) -> Room:
 
 def new_costs(requests: int) -> Costs:
     """Return what is assumed of so many requests before anything was measured: a step without drafts costs 1."""
-    made = Costs(np.zeros((POINTS, 3)), np.zeros(2), np.array([0, _LEAST_PATIENCE]), np.zeros(2, np.int64))
+    passed, plain = np.array([0, _LEAST_PATIENCE]), np.array([0, 0, 0, _LEAST_INTERVAL])
+    made = Costs(np.zeros((POINTS, 3)), np.zeros(2), passed, plain)
     begin(made.table, made.worth, requests)
     return made
 
@@ -92,27 +95,54 @@ def observe(costs, levels, requests, width, seconds, tokens):
     """Move the cost of one width, and all others a little the same way: contexts grow, machines get slower."""
     known = Costs(*costs)
     table, worth, point = known.table, known.worth, _point(width)
-    if width == requests:
-        known.plain[MEASURED] += 1
     if not _is_measured(table):
         _scale(table, 0.0)
-    mean, seen = table[point, SECONDS], table[point, COUNT]
+    elif width == requests:
+        _look_again(table, known.plain, point, seconds / _at(table, levels, _level(table, levels), width))
+    known.plain[MEASURED if width == requests else DRAFTED] += 1
+    _age(table)
+    seen = table[point, COUNT]
     if seen == 0.0:
-        moved = seconds
+        table[point, SECONDS] = seconds
     elif seen == 1.0:
-        moved = min(mean, seconds)  # a first time is often a cold one
+        table[point, SECONDS] = min(table[point, SECONDS], seconds)  # a first time is often a cold one
     else:
+        mean = table[point, SECONDS]
         seconds = min(max(seconds, mean / _OUTLIER), mean * _OUTLIER)
-        moved = mean + max(1.0 / (seen + 1.0), _AVERAGE) * (seconds - mean)
-        _scale(table, (seconds / mean) ** _DRIFT)
-    table[point, SECONDS] = moved
+        _scale(table, (seconds / mean) ** _DRIFT)  # by powers: what goes up and down again ends where it was
+        mean = table[point, SECONDS]
+        table[point, SECONDS] = mean * (seconds / mean) ** max(1.0 / (seen + 1.0), _AVERAGE)
     wide = table[point, WIDTH] if seen > 0.0 else 0.0
     table[point, WIDTH] = wide + (width - wide) / min(seen + 1.0, 20.0)
     table[point, COUNT] = seen + 1.0
     count = _level(table, levels)
     plain, cost = _at(table, levels, count, requests), _at(table, levels, count, width)
+    if width > requests and seconds < (1.0 - _SURPRISE) * plain:
+        known.plain[INTERVAL] = _LEAST_INTERVAL  # it can't be true: less takes no longer than more
     worth[0] = _FORGET * worth[0] + tokens / requests
     worth[1] = _FORGET * worth[1] + cost / plain
+
+
+@part
+def _look_again(table, plain, point, ratio):
+    """Take note that a step without drafts took `ratio` of what it was thought to: when to measure the next at last.
+
+    A surprise makes the old mean count for little.
+    """
+    plain[DRAFTED] = 0
+    if abs(ratio - 1.0) < _SURPRISE:
+        plain[INTERVAL] = min(2 * plain[INTERVAL], _MOST_INTERVAL)
+    else:
+        plain[INTERVAL] = _LEAST_INTERVAL
+        table[point, COUNT] = min(table[point, COUNT], _STALE)
+
+
+@part
+def _age(table):
+    """Let what was measured long ago count for less."""
+    for point in range(len(table)):
+        if table[point, COUNT] > _STALE:
+            table[point, COUNT] = max(_AGEING * table[point, COUNT], _STALE)
 
 
 @part
@@ -183,7 +213,8 @@ def choose(alive, costs, requests, most, measures, room):
     """Set `room.lengths`, the draft tokens to verify of each request; returns how many these are in all.
 
     Where costs are measured, steps without drafts come first: against their cost all others are weighed. Where drafts
-    are always on offer there would be none, and the cheapest draft would pass for free. And where steps in a row passed
+    are always on offer there would be none, and the cheapest draft would pass for free; so one comes again behind a
+    number of steps with drafts, the more, the less there was to learn from the last. And where steps in a row passed
     over a likely token, one decides by the costs that were assumed at first, so that a wrong cost is measured again.
     """
     known, made = Costs(*costs), Room(*room)
@@ -196,6 +227,9 @@ def choose(alive, costs, requests, most, measures, room):
     plain, passed = known.plain, known.passed
     if measures and plain[MEASURED] < _PLAIN_STEPS and plain[ASKED] < 2 * _PLAIN_STEPS:
         plain[ASKED] += 1
+        return 0
+    if measures and plain[DRAFTED] > plain[INTERVAL]:
+        plain[DRAFTED] = 0
         return 0
     taken = _choose(alive, known.table, known.worth, requests, most, made)
     if taken > 0:

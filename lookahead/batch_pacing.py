@@ -16,7 +16,7 @@ from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, n
 from lookahead.stored import check_format, check_numbers
 
 _INHERITED = 4.0
-_FORMAT, _BUCKETS = 1, 32
+_FORMAT, _BUCKETS = 2, 32
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
 
 

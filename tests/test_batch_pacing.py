@@ -1,6 +1,7 @@
 """A batch verifies the likeliest tokens of all its requests, as many as the measured cost of the width makes pay."""
 
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -91,6 +92,40 @@ def test_a_step_without_drafts_is_asked_for_no_more_than_four_times_where_none_c
     pacing = BatchPacing()
     drafted = [sum(pacing.lengths([falling(0.9)] * 4, most=100)) for _ in range(6)]
     assert drafted == [0, 0, 0, 0, 4, 4]
+
+
+def test_a_plain_step_that_is_thought_dear_is_measured_again() -> None:
+    """Whatever is drafted costs a fifth more than nothing, and brings less; nothing is, once that is known."""
+    pacing, chances = measured(4, {4: 0.060, 8: 0.061}, times=200), [falling(0.1, 0.06, 0.03)] * 4
+    assert sum(pacing.lengths(chances, most=1000))
+    drafted = []
+    for _ in range(300):
+        drafted.append(sum(pacing.lengths(chances, most=1000)))
+        pacing.observe(4, 4 + drafted[-1], 0.046 if drafted[-1] else 0.038, 4)
+    assert pacing.cost(4, 4) == pytest.approx(0.038, rel=0.05)
+    assert sum(map(bool, drafted[100:])) <= 10
+
+
+def test_plain_steps_become_rare_where_they_tell_nothing_new() -> None:
+    pacing, plain = measured(4, {4: 1.0, 12: 1.0}), 0
+    for _ in range(4000):
+        drafted = sum(pacing.lengths([falling(0.9, 0.8)] * 4, most=1000))
+        pacing.observe(4, 4 + drafted, 1.0, 4 + drafted)
+        plain += not drafted
+    assert 10 <= plain <= 30
+
+
+@pytest.mark.parametrize("swing", [1.0, 1.6])
+def test_steps_that_vary_leave_the_costs_of_others_where_they_are(swing) -> None:
+    """Steps of one width, at random now dear and now cheap, for hours; those of another width are not seen."""
+    pacing, random = measured(4, {4: 1.0, 20: 1.2}), Random(1)
+    for number in range(4000):
+        level = 1.2 * (swing if number // 50 % 2 else 1.0)
+        pacing.observe(4, 20, level * random.choice([0.9, 0.95, 1.0, 1.0, 1.15]), 6)
+    for _ in range(150):
+        pacing.observe(4, 20, 1.2 * random.choice([0.9, 0.95, 1.0, 1.0, 1.15]), 6)
+    assert pacing.cost(4, 20) == pytest.approx(1.2, rel=0.05)
+    assert pacing.cost(4, 4) == pytest.approx(1.0, rel=0.2)
 
 
 def test_a_cost_that_was_never_seen_is_that_of_a_smaller_batch() -> None:
