@@ -128,6 +128,11 @@ class LookupProposer:
         return len(self._index) - self.text_start
 
     @property
+    def written(self) -> int:
+        """Tokens of the text behind the prompt."""
+        return len(self._index) - self._output_start
+
+    @property
     def follows_rule(self) -> bool:
         """Whether drafts are as long as ``draft_per_match`` says, whatever they cost."""
         return bool(self._config.draft_per_match)

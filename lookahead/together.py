@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lookahead.batch_pacing import BatchPacing
 from lookahead.draft import Draft
 from lookahead.planning import FOLLOWED, empty_plan
 from lookahead.proposer import LookupProposer
+
+_LAG = 48.0  # tokens behind the others at which a row's own are worth e times as much
 
 
 def propose_together(proposers: Sequence[LookupProposer], rooms: Sequence[int]) -> list[Draft]:
     """Return a draft for each row of a batch.
 
     Rows that are read without padding (those with a ``shared`` pacing) spend the step on the likeliest tokens of all,
-    as many as pay. Other rows draft one length, as far as each goes, for all of them pay for the widest.
+    as many as pay; those of rows that lag count for more, for the batch ends with the last of them. Other rows draft
+    one length, as far as each goes, for all of them pay for the widest.
 
     Args:
         proposers: One for each row; they share their pacing.
@@ -46,6 +52,20 @@ def _of_one_length(proposers: Sequence[LookupProposer]) -> list[Draft]:
 
 def _likeliest(proposers: Sequence[LookupProposer], shared: BatchPacing) -> list[Draft]:
     """Draft the likeliest tokens of all rows, whichever row they are of."""
-    chances = [each.survival for each in proposers]
+    worth = _worth_of_rows([each.written for each in proposers])
+    chances = [each.survival * weight for each, weight in zip(proposers, worth, strict=True)]
     lengths = shared.lengths(chances, sum(map(len, chances)))
     return [each.draft(length) for each, length in zip(proposers, lengths, strict=True)]
+
+
+def _worth_of_rows(written: Sequence[int]) -> NDArray[np.float64]:
+    """Return what a token of each row is worth, 1 on average: the batch goes on until its slowest row has ended.
+
+    Example:
+        >>> _worth_of_rows([20, 20]).tolist()
+        [1.0, 1.0]
+        >>> _worth_of_rows([20, 68]).round(2).tolist()
+        [1.46, 0.54]
+    """
+    behind = np.exp((min(written) - np.array(written)) / _LAG)
+    return behind * (len(written) / behind.sum())

@@ -58,7 +58,7 @@ def greedy_choices(target_logits: Tensor) -> list[int]:
     Args:
         target_logits: Shape ``[positions, vocabulary]``, any floating dtype.
     """
-    return target_logits.argmax(dim=-1).tolist()
+    return target_logits.max(dim=-1).indices.tolist()  # the first of equals, as argmax; on CPUs several times as fast
 
 
 def verify_greedy(target_logits: Tensor, draft: Draft) -> Verdict:

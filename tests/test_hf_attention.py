@@ -15,7 +15,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from lookahead.plugins import hf, hf_attention
-from lookahead.plugins.hf_attention import attend_packed, grouped_attention, takes_packed_rows
+from lookahead.plugins.hf_attention import attend_stacked, grouped_attention, stacked_mask, takes_packed_rows
 from lookahead.plugins.hf_growth import GROWTH, start_growing, stop_growing
 
 
@@ -41,7 +41,8 @@ def test_heads_of_a_group_attend_as_if_each_had_a_copy(
     mask = torch.zeros(mask.shape).masked_fill(~mask, -1e9) if additive else mask
     copied = (states.repeat_interleave(shared, dim=1) for states in (key, value))
     expected = scaled_dot_product_attention(query, *copied, attn_mask=mask, scale=scaling).transpose(1, 2)
-    torch.testing.assert_close(attend_packed(query, key, value, mask, scaling), expected)
+    stacked = stacked_mask(mask, heads, groups, query.dtype)
+    torch.testing.assert_close(attend_stacked(query, key, value, stacked, scaling), expected)
 
 
 def packed_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -50,9 +51,9 @@ def packed_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(query: torch.Tensor, *arguments: Any) -> torch.Tensor:
         widths.append(query.shape[2])
-        return attend_packed(query, *arguments)
+        return attend_stacked(query, *arguments)
 
-    monkeypatch.setattr(hf_attention, "attend_packed", counted)
+    monkeypatch.setattr(hf_attention, "attend_stacked", counted)
     return widths
 
 
@@ -115,6 +116,23 @@ def test_the_rows_of_a_compiled_model_are_read_padded() -> None:
     assert not takes_packed_rows(model)
     assert torch.equal(model.generate(ids, lookup={"draft_per_match": 4}, **options), plain)
     assert hf.stats(model).draft_tokens
+
+
+def test_the_layers_of_a_step_share_one_mask(monkeypatch) -> None:
+    """As many masks are made as forwards read blocks, however many layers there are."""
+    made, read = [], []
+
+    def counted(*arguments: Any) -> torch.Tensor:
+        made.append(1)
+        return stacked_mask(*arguments)
+
+    monkeypatch.setattr(hf_attention, "stacked_mask", counted)
+    widths = packed_calls(monkeypatch)
+    model = hf.enable(llama())
+    model.register_forward_pre_hook(lambda _, __, kwargs: read.append(kwargs["input_ids"].shape[1]), with_kwargs=True)
+    model.generate(prompt(24), max_new_tokens=24, lookup={"draft_per_match": 4})
+    assert len(made) == sum(width > 1 for width in read[1:])
+    assert len(widths) == len(made) * model.config.num_hidden_layers > len(made)
 
 
 def test_scores_that_a_position_bias_changes_are_left_to_transformers(monkeypatch) -> None:

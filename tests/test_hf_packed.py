@@ -1,5 +1,6 @@
 """Rows laid end to end are read as padded rows are, and cost what their own tokens cost."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,9 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import Scripted, gemma3, gpt2, llama, prompt
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from lookahead.plugins import hf, hf_call
-from lookahead.plugins.hf_packed import PackedRows, packed_block, reading_packed
+from lookahead.plugins import hf, hf_call, hf_packed
+from lookahead.plugins.hf_attention import grouped_attention
+from lookahead.plugins.hf_packed import LongRows, PackedRows, near_width, packed_block, reading_packed
 
 NEW = 24
 
@@ -24,6 +27,33 @@ def test_rows_come_apart_and_together_again(lengths) -> None:
         assert torch.equal(apart[row, :, : lengths[row]], part[0])
         assert not apart[row, :, lengths[row] :].any()
     assert torch.equal(block.together(apart.transpose(1, 2)), tokens.transpose(1, 2))
+
+
+@given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=6), past=st.integers(0, 9), width=st.integers(1, 41))
+def test_long_rows_attend_in_parts_as_they_would_at_once(lengths, past, width) -> None:
+    torch.manual_seed(past)
+    device, longest = torch.device("cpu"), max(lengths)
+    query, (key, value) = torch.randn(1, 4, sum(lengths), 8), torch.randn(2, len(lengths), 2, past + longest, 8)
+    seen = torch.rand(len(lengths), 1, longest, past + longest) < 0.6
+    mask = seen | torch.eye(longest, past + longest, dtype=torch.bool)
+    block = PackedRows.of(lengths, device)
+    ways = [replace(block, long=None), block]
+    if width < longest:
+        ways.append(replace(block, long=LongRows.beyond(lengths, width, device)))
+    module = llama().model.layers[0].self_attn
+    outputs = []
+    for way in ways:
+        with grouped_attention(), reading_packed(way):
+            outputs.append(ALL_ATTENTION_FUNCTIONS["sdpa"](module, query, key, value, mask)[0])
+    assert outputs[0].shape == (1, sum(lengths), 4, 8)
+    for output in outputs[1:]:
+        torch.testing.assert_close(output, outputs[0])
+
+
+def test_one_long_row_attends_alone_and_many_attend_together() -> None:
+    assert near_width([2, 2, 1, 30, 2, 1, 2, 2]) == 2
+    assert near_width([30, 28, 29, 30]) == 30
+    assert near_width([1, 3]) == 3
 
 
 def test_a_layout_is_for_its_own_reading_only() -> None:
@@ -57,6 +87,17 @@ def reads(model: Any, depths: list[int | None], monkeypatch: pytest.MonkeyPatch)
         assert torch.equal(model.generate(ids, lookup=True, **options), plain)
     handle.remove()
     return shapes[1:]
+
+
+@pytest.mark.parametrize("builder", [llama, gpt2])
+def test_long_drafts_of_some_rows_change_no_token(builder, monkeypatch) -> None:
+    """As long as is needed for attention in parts."""
+    monkeypatch.setattr(hf_packed, "_CALL", 0)
+    layouts = []
+    beyond = LongRows.beyond
+    monkeypatch.setattr(LongRows, "beyond", lambda *parts: layouts.append(parts) or beyond(*parts))
+    reads(hf.enable(builder()), [None, 5, 2, None], monkeypatch)
+    assert layouts
 
 
 @pytest.mark.parametrize("builder", [llama, gpt2])

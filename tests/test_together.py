@@ -48,6 +48,18 @@ def test_no_token_is_drafted_while_a_likelier_one_is_not(dearness) -> None:
         assert min(np.concatenate(taken)) >= max(np.concatenate(left), default=0.0)
 
 
+def test_a_row_that_lags_drafts_before_those_ahead_of_it() -> None:
+    """Of rows with the same draft; the batch ends when the last of them has."""
+    rows = rows_of([COPY, COPY], paced(0.04, 2))
+    assert len({len(draft) for draft in propose_together(rows, [20, 20])}) == 1
+    rows = rows_of([COPY, COPY[:-60]], paced(0.04, 2))
+    rows[1].extend(COPY[-60:])
+    ahead, behind = rows[1], rows[0]
+    assert (ahead.written, behind.written) == (60, 0)
+    drafts = propose_together([ahead, behind], [20, 20])
+    assert len(drafts[0]) < len(drafts[1])
+
+
 def test_dearer_tokens_are_drafted_less() -> None:
     counts = [
         sum(map(len, propose_together(rows_of([COPY, WEAK, COPY, WEAK], paced(dearness, 4)), [60] * 4)))

@@ -1,6 +1,5 @@
 """What the tests inside vLLM's real engine share; it imports vLLM only where an engine is started."""
 
-from functools import cache
 from typing import Any
 
 OURS = "lookahead.plugins.vllm.VllmLookupProposer"
