@@ -39,7 +39,8 @@ def main() -> None:
         _score(args, model, tokenizer)
     else:
         team.join()
-        plan = Plan(args.minutes, args.rate, args.tokens, args.rank, args.seed, args.folder, args.tests)
+        dtype = getattr(torch, args.dtype)
+        plan = Plan(args.minutes, args.rate, args.tokens, args.rank, args.seed, args.folder, args.tests, dtype)
         _train(Trainer(model, tokenizer, plan, args.start), args)
 
 
@@ -52,6 +53,12 @@ def _arguments() -> argparse.Namespace:
     add("--rank", type=int, default=16, help="of the adapter (default: %(default)s)")
     add("--rate", type=float, default=5e-4, help="highest learning rate (default: %(default)s)")
     add("--tokens", type=int, default=700, help="tokens of a step and process at least (default: %(default)s)")
+    add(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="bfloat16 where the processor has AMX (default: %(default)s)",
+    )
     add("--threads", type=int, default=1, help="of the processor (default: %(default)s)")
     add("--seed", default="edits", help="of the data (default: %(default)s)")
     add("--tests", type=int, default=12, help="held-out files tried on the way (default: %(default)s)")

@@ -77,6 +77,31 @@ def test_gradients_are_those_of_the_two_matrices():
     assert base.weight.grad is None or not base.weight.requires_grad
 
 
+def test_in_bfloat16_the_matrices_and_the_positions_keep_their_precision():
+    """A change far below what bfloat16 tells apart is kept; gradients point the same way."""
+    model, exact = tiny.llama(), tiny.llama()
+    adapter, other = lora.attach(model, 4, 2.0, torch.bfloat16), lora.attach(exact, 4, 2.0)
+    for mine, theirs in zip(adapter.values(), other.values(), strict=True):
+        with torch.no_grad():
+            theirs.b.normal_(0, 0.1)
+            mine.a.copy_(theirs.a)
+            mine.b.copy_(theirs.b)
+            for layer in (mine, theirs):
+                layer.b += 1e-7
+                layer.refresh()
+        assert torch.equal(mine.b, theirs.b)
+        assert mine.merged.dtype == torch.bfloat16
+        torch.testing.assert_close(mine.merged.float(), theirs.merged, atol=0.01, rtol=0.01)
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
+    for one in (model, exact):
+        one(IDS).logits.float().square().mean().backward()
+    for mine, theirs in zip(adapter.values(), other.values(), strict=True):
+        for name in ("a", "b"):
+            one, both = getattr(mine, name).grad, getattr(theirs, name).grad
+            assert one.dtype == torch.float32
+            assert torch.nn.functional.cosine_similarity(one.flatten(), both.flatten(), dim=0) > 0.98
+
+
 def test_branches_do_not_see_one_another():
     model = tiny.llama()
     shared, branches = [3, 5, 7], [[4, 6, 8], [9, 3], [10]]

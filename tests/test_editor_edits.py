@@ -324,7 +324,8 @@ def test_every_kind_can_be_had_from_both_sides(kind, held_out):
         assert edit.kind == kind
         assert edit.before != edit.after
         for text in (edit.before, edit.after):
-            ast.parse(text)
+            if edit.file.endswith(".py"):
+                ast.parse(text)
             assert text.endswith("\n")
             assert not text.endswith("\n\n")
 

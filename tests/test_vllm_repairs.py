@@ -1,12 +1,13 @@
-"""A fault of vLLM's sampler is found and mended; what is right is left alone."""
+"""Faults of vLLM are found and mended; what is right is left alone."""
 
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from lookahead.plugins.vllm_repairs import expand, repair_sampling
+from lookahead.plugins.vllm_repairs import expand, repair_kernel_scan, repair_sampling
 
 
 def stale(x, cu_num_tokens, num_tokens, replace_from=0, replace_to=0):
@@ -48,3 +49,41 @@ def test_no_logits_need_no_constraints(monkeypatch) -> None:
     assert sampler.apply_sampling_constraints is once
     assert once(torch.zeros(0, 5), None, None).shape == (0, 5)
     assert once(torch.ones(2, 5), None, None) == 1
+
+
+class HasEverything:
+    """As llvmlite's library: whatever attribute is asked for, there is one."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> object:
+        return print
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_vllm_does_not_see_the_library_that_its_scan_stumbles_over(monkeypatch, fails) -> None:
+    library = HasEverything()
+    module = SimpleNamespace(lib=library, other=1)
+    seen = []
+
+    class Platform:
+        @staticmethod
+        def register_triton_kernel_overrides() -> None:
+            seen.append([*vars(module)])
+            if fails:
+                raise RuntimeError
+
+    platform = Platform()
+    monkeypatch.setitem(sys.modules, "llvmlite.binding.ffi", module)
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
+    assert repair_kernel_scan()
+    assert not repair_kernel_scan()
+    with pytest.raises(RuntimeError) if fails else nullcontext():
+        platform.register_triton_kernel_overrides()
+    assert seen == [["other"]]
+    assert module.lib is library
+
+
+def test_a_platform_without_such_a_scan_is_left_alone(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=SimpleNamespace()))
+    assert not repair_kernel_scan()

@@ -44,7 +44,7 @@ def _block(query: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
     """Return the result for some queries, which see all keys, but of the last of these parts only their own past."""
     groups, heads, count, size = query.shape
     flat = query.reshape(groups, heads * count, size)
-    later = torch.full((count, count), float("-inf")).triu(1)
+    later = torch.full((count, count), float("-inf"), dtype=query.dtype).triu(1)
     before = flat @ torch.cat(keys[:-1], dim=1).transpose(1, 2) if keys[:-1] else flat[..., :0]
     own = (flat @ keys[-1].transpose(1, 2)).view(groups, heads, count, count) + later
     scores = torch.cat([before, own.view(groups, heads * count, count)], dim=-1)

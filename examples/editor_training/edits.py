@@ -23,6 +23,7 @@ class Edit:
         before: The file.
         after: The file as it must be.
         names: Identifiers that are edited or new.
+        file: What the file is called.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Edit:
     before: str
     after: str
     names: tuple[str, ...] = ()
+    file: str = "file.py"
 
 
 class Impossible(Exception):  # noqa: N818

@@ -27,49 +27,62 @@ class _Product(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
         x, merged, a, b = ctx.saved_tensors
         flat, rows = gradient.reshape(-1, gradient.shape[-1]), x.reshape(-1, x.shape[-1])
-        of_a = (flat @ b).mul_(ctx.scale).T @ rows
-        of_b = (flat.T @ (rows @ a.T)).mul_(ctx.scale)
-        return (flat @ merged).view_as(x), None, of_a, of_b, None
+        of_a = (flat @ b.to(x.dtype)).mul_(ctx.scale).T @ rows
+        of_b = (flat.T @ (rows @ a.to(x.dtype).T)).mul_(ctx.scale)
+        return (flat @ merged).view_as(x), None, of_a.to(a.dtype), of_b.to(b.dtype), None
 
 
 class LowRank(nn.Module):
     """A frozen linear layer and the product of two narrow matrices added to its weight.
 
     The sum is made once for every state of the matrices (`refresh`), so that a token costs what it costs without them.
+    It is made in float32, as the matrices are, and kept in the precision to train in.
 
     Args:
-        base: The layer, without bias.
+        base: The layer, without bias, in float32.
         rank: Columns of the one matrix and rows of the other.
         scale: Factor of the product.
+        dtype: Precision to train in.
     """
 
-    def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
+    def __init__(self, base: nn.Linear, rank: int, scale: float, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.base, self.scale = base, scale
         self.a = nn.Parameter(torch.empty(rank, base.in_features))
         self.b = nn.Parameter(torch.zeros(base.out_features, rank))
-        self.merged = base.weight.detach().clone()
+        self.merged = base.weight.detach().to(dtype, copy=True)
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Make the sum anew; call it whenever the matrices have changed."""
-        torch.addmm(self.base.weight, self.b, self.a, alpha=self.scale, out=self.merged)
+        self.merged.copy_(torch.addmm(self.base.weight, self.b, self.a, alpha=self.scale))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what the layer with the product added to its weight gives."""
         return _Product.apply(x, self.merged, self.a, self.b, self.scale)
 
 
-def attach(model: nn.Module, rank: int, scale: float) -> dict[str, LowRank]:
-    """Freeze the model, put low-rank matrices beside its linear layers and return them by the layers' names."""
+def attach(model: nn.Module, rank: int, scale: float, dtype: torch.dtype = torch.float32) -> dict[str, LowRank]:
+    """Freeze the model, put low-rank matrices beside its linear layers and return them by the layers' names.
+
+    Args:
+        model: In float32; what has no such layers beside it is turned into ``dtype``.
+        rank: Of the matrices.
+        scale: Factor of their product.
+        dtype: Precision to train in; the matrices stay in float32.
+    """
     model.requires_grad_(False)
     found = {}
     for name, module in list(model.named_modules()):
         if isinstance(module, nn.Linear) and name.rsplit(".", 1)[-1] in LAYERS:
             parent, _, last = name.rpartition(".")
-            found[name] = LowRank(module, rank, scale)
+            found[name] = LowRank(module, rank, scale, dtype)
             setattr(model.get_submodule(parent), last, found[name])
+    adapted = {id(parameter) for layer in found.values() for parameter in layer.parameters()}
+    for parameter in model.parameters():
+        if id(parameter) not in adapted:
+            parameter.data = parameter.data.to(dtype)  # not the buffers: positions need their precision
     return found
 
 

@@ -82,7 +82,7 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         random: Leaves out copied stretches of most answers, and copied tokens of the loss, to learn more in the same
             time; None takes all.
     """
-    prompts = [edit_prompt(tokenizer, "file.py", edit.before, edit.instruction).ids for edit in edits]
+    prompts = [edit_prompt(tokenizer, edit.file, edit.before, edit.instruction).ids for edit in edits]
     shared = _common(prompts)
     ids, positions, spans = list(prompts[0][:shared]), list(range(shared)), [(0, shared)]
     rows: list[int] = []

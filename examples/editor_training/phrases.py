@@ -15,6 +15,11 @@ _PHRASES: dict[str, tuple[str, ...]] = {
         "Change the value of {name} to {new}", "Change the constant {name} to {new}", "{name} should be {new}",
         "Set {name} to {new} instead of {old}", "Use {new} for {name}",
     ),
+    "setting": (
+        "Change {name}{place} to {new}", "Set {name}{place} to {new}", "Change {name}{place} from {old} to {new}",
+        "Make {name} {new}", "Set the {name}{place} to {new}", "{name}{place} should be {new}",
+        "Change the {name}{place} from {old} to {new}", "Use {new} for {name}", "Set {name} to {new} instead of {old}",
+    ),
     "default": (
         "Change the default of {name} to {new}{place}", "Change the default value of {name} from {old} to {new}{place}",
         "Set the default of {name}{place} to {new}", "Make {new} the default of {name}{place}",
@@ -88,6 +93,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _PLACES = (" in {}", " in the function {}", " of {}", " of {}", " in {}")
+_SECTIONS = (" in {}", " of {}", " in the section {}", " under {}")
 _EVERYWHERE = (" everywhere", "", " in the whole file", " in all functions", " everywhere in the file")
 
 
@@ -105,8 +111,8 @@ def say(random: Random, form: str, **slots: str | None) -> str:
         slots["place"] = _place(random, slots["place"], mark)
     else:
         text = random.choice(_PHRASES[form])
-        if form == "default":
-            slots["place"] = _place(random, slots["place"], mark)
+        if form in ("default", "setting"):
+            slots["place"] = _place(random, slots["place"], mark, _SECTIONS if form == "setting" else _PLACES)
         elif form == "parameter":
             slots["place"] = quoted(slots["place"], mark)
     plain = ("what", "place", "text", "value")
@@ -122,10 +128,11 @@ def quoted(text: str | None, mark: str) -> str:
     return str(text) if mark and text and text[0] in "\"'`" else f"{mark}{text}{mark}"
 
 
-def _place(random: Random, place: str | None, mark: str) -> str:
+def _place(random: Random, place: str | None, mark: str, places: tuple[str, ...] = _PLACES) -> str:
     if place is None:
         return ""
     if place == "*":
         return random.choice(_EVERYWHERE)
-    forms = [" in {}", " of {}", " in the class {}", " of the class {}"] if place.strip("_")[0].isupper() else _PLACES
+    is_class = place.strip("_")[0].isupper()
+    forms = (" in {}", " of {}", " in the class {}", " of the class {}") if is_class else places
     return random.choice(forms).format(quoted(place, mark))

@@ -1,9 +1,10 @@
 """The kinds of edit, and tasks: one file with several edits of it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 
-from editor_training import additions, changes, renames, rewrites
+from editor_training import additions, changes, renames, rewrites, settings
 from editor_training.code import Code
 from editor_training.edits import Edit, Impossible, Setting
 from editor_training.shapes import Shaper
@@ -26,15 +27,17 @@ KINDS: dict[str, Callable[[Setting], Edit]] = {
     "loop_to_sum": rewrites.loop_to_sum,
     "print_to_logging": rewrites.print_to_logging,
     "reorder": changes.reorder,
+    "change_setting": settings.change_setting,
 }
 # How often a kind is trained, relative to the others.
 _SHARES = {
-    "rename_function": 4, "rename_class": 4, "rename_method": 3, "rename_attribute": 3, "rename_variable": 3,
-    "rename_parameter": 3, "change_constant": 3, "delete_function": 3, "add_import": 1, "add_parameter": 2,
-    "add_docstring": 2, "add_type_hints": 2, "loop_to_sum": 2, "print_to_logging": 2, "reorder": 2,
+    "rename_function": 3, "rename_class": 3, "rename_method": 4, "rename_attribute": 3, "rename_variable": 3,
+    "rename_parameter": 3, "change_constant": 3, "delete_function": 5, "add_import": 2, "add_parameter": 2,
+    "add_docstring": 2, "add_type_hints": 2, "loop_to_sum": 2, "print_to_logging": 2, "reorder": 3,
 }  # fmt: skip
 # These change the file first, so that of one file there is one edit at most: made up for.
 _ALONE = {"add_type_hints": 3, "loop_to_sum": 3, "print_to_logging": 3, "reorder": 2}
+_SETTINGS = 0.08  # share of settings files
 # Characters of a file at least and at most, and edits of it.
 _SIZES = ((120, 600, 3), (400, 1500, 4), (1200, 3000, 2), (2600, 5000, 1))
 
@@ -101,5 +104,9 @@ def stream(seed: str, held_out: bool = False) -> Iterator[list[Edit]]:
     number = 0
     while True:
         random = Random(f"{seed}-{number}")
-        yield several(random, held_out, *random.choices(_SIZES, [53, 31, 13, 3])[0])
+        if random.random() < _SETTINGS:
+            with suppress(Impossible):
+                yield settings.edits(random, words(held_out), 4)
+        else:
+            yield several(random, held_out, *random.choices(_SIZES, [53, 31, 13, 3])[0])
         number += 1

@@ -31,6 +31,7 @@ class Plan:
         seed: Of the data.
         folder: Where checkpoints are.
         scored: Held-out files that are tried with every checkpoint.
+        dtype: Precision of all but the adapter.
     """
 
     minutes: float
@@ -40,6 +41,7 @@ class Plan:
     seed: str
     folder: Path
     scored: int
+    dtype: torch.dtype = torch.float32
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class Trainer:
         torch.manual_seed(0)
         self.model, self.tokenizer, self.plan = model, tokenizer, plan
         self.attention = Branches(model)
-        self.adapter = lora.attach(model, plan.rank, 2.0)
+        self.adapter = lora.attach(model, plan.rank, 2.0, plan.dtype)
         if start:
             lora.read(self.adapter, start)
         self.parameters = [p for layer in self.adapter.values() for p in (layer.a, layer.b)]
@@ -136,7 +138,7 @@ class Trainer:
 
     def _losses(self, packed: Packed) -> torch.Tensor:
         logits = predict(self.model, self.attention, packed)
-        return functional.cross_entropy(logits, packed.targets, reduction="none")
+        return functional.cross_entropy(logits.float(), packed.targets, reduction="none")
 
     @torch.no_grad()
     def score(self) -> tuple[int, int]:
