@@ -20,8 +20,9 @@ _FORGET = 0.999
 _ASSUMED_WORTH, _ASSUMED_STEPS = 1.5, 50.0
 _LEAST_PATIENCE, _MOST_PATIENCE, _LIKELY = 32, 1024, 0.5
 _PLAIN_STEPS = 2
-_LEAST_INTERVAL, _MOST_INTERVAL, _SURPRISE = 8, 256, 0.15
+_LEAST_INTERVAL, _MOST_INTERVAL, _SURPRISE = 8, 256, 0.25
 _STALE, _AGEING = 2.0, 0.99
+_ONCE = 0.1  # measurements that a first one counts for: it is often a cold one
 # Columns of a table: seconds of a step at about this width, how often it was seen, and the mean width.
 SECONDS, COUNT, WIDTH = range(3)
 # Entries of `passed` and of `plain`.
@@ -117,7 +118,8 @@ def observe(costs, levels, requests, width, seconds, tokens):
     table[point, COUNT] = seen + 1.0
     count = _level(table, levels)
     plain, cost = _at(table, levels, count, requests), _at(table, levels, count, width)
-    if width > requests and seconds < (1.0 - _SURPRISE) * plain:
+    least = _point(requests)
+    if width > requests and seen > 1.0 and table[point, SECONDS] < (1.0 - _SURPRISE / 2) * table[least, SECONDS]:
         known.plain[INTERVAL] = _LEAST_INTERVAL  # it can't be true: less takes no longer than more
     worth[0] = _FORGET * worth[0] + tokens / requests
     worth[1] = _FORGET * worth[1] + cost / plain
@@ -171,7 +173,7 @@ def _level(table, levels):
     for point in range(len(table)):
         if table[point, SECONDS] > 0.0:
             levels[count, 0], levels[count, 1] = table[point, WIDTH], table[point, SECONDS]
-            levels[count, 2] = max(min(table[point, COUNT], _WEIGHT), 1.0)
+            levels[count, 2] = min(table[point, COUNT], _WEIGHT) if table[point, COUNT] > 1.0 else _ONCE
             count += 1
     for last in range(1, count):
         first, total, weight = last, levels[last, 1] * levels[last, 2], levels[last, 2]

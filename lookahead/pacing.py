@@ -15,6 +15,7 @@ from lookahead.survival import Survival, new_survival
 _FORMAT = 1
 _LEAST_PATIENCE, _MOST_PATIENCE = 32, 1024
 _LIKELY = 0.5
+_LEAST_INTERVAL, _FIRST_INTERVAL, _MOST_INTERVAL, _SURPRISE = 8, 32, 256, 0.25
 _BUCKETS, _FIRST_BUCKET = 12, 1024
 
 
@@ -23,7 +24,9 @@ class Pacing:
 
     A cost that was measured wrong can make every draft look too dear, and then nothing measures it again. So after
     some steps in a row that passed over a likely token, one draft is as long as it would be at the costs assumed
-    before any measurement; each such probe doubles the steps to the next, up to 1024.
+    before any measurement; each such probe doubles the steps to the next, up to 1024. And a plain step that is thought
+    too dear makes every draft seem to pay, and is never taken again. So one is taken after some steps with drafts, and
+    the next after twice as many, up to 256; after few where it took another time than was thought.
 
     Example:
         >>> pacing = Pacing()
@@ -39,6 +42,8 @@ class Pacing:
         self._assumed = CostModel().curve
         self._passed_over = 0
         self._patience = _LEAST_PATIENCE
+        self._since_plain = 0
+        self._interval = _FIRST_INTERVAL
 
     def cost(self, context: int = 0) -> CostModel:
         """Return the costs behind a context of so many tokens: attention over a longer one makes width dearer.
@@ -58,6 +63,8 @@ class Pacing:
         length = best_length(tuple(plan), cost.curve, cost.worth)
         if length:
             self._passed_over, self._patience = 0, _LEAST_PATIENCE
+            if self._since_plain >= self._interval:
+                self._since_plain = length = 0
         elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY:
             self._passed_over += 1
             if self._passed_over > self._patience:
@@ -67,7 +74,23 @@ class Pacing:
 
     def observe(self, width: int, seconds: float, tokens: float, context: int = 0) -> None:
         """Take in the cost of a step that read ``width`` tokens behind ``context`` others and emitted ``tokens``."""
-        self.cost(context).observe(width, seconds, tokens)
+        cost = self.cost(context)
+        if width > 1:
+            self._since_plain += 1
+            if cost.contradicts(width, _SURPRISE / 2):
+                self._interval = _LEAST_INTERVAL
+        else:
+            self._look_again(cost, seconds)
+        cost.observe(width, seconds, tokens)
+
+    def _look_again(self, cost: CostModel, seconds: float) -> None:
+        """Take note of what a plain step has told: when to take the next one at last."""
+        self._since_plain = 0
+        if cost.expects(seconds, _SURPRISE):
+            self._interval = min(2 * self._interval, _MOST_INTERVAL)
+        else:
+            self._interval = _LEAST_INTERVAL
+            cost.doubt()
 
     def state(self) -> dict[str, Any]:
         """Return what was learned as arrays by name."""

@@ -11,7 +11,9 @@ from lookahead.kernels import kernel, part
 WIDTHS = MAX_DEPTH + 2  # index 0 is unused, a draft of MAX_DEPTH makes MAX_DEPTH + 1
 _SHARE = 0.02
 _PLAIN_AVERAGE, _WIDE_AVERAGE, _DRIFT = 0.05, 0.02, 0.1
-_OUTLIER, _INHERITED = 3.0, 4.0
+_OUTLIER, _INHERITED, _DOUBTED = 3.0, 4.0, 1.5
+_STALE, _AGEING = 2.0, 0.99
+_ONCE = 0.1  # measurements that a first one counts for: it is often a cold one
 _FORGET = 0.999
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e6  # a clock that shows anything else is broken
 _ASSUMED_TOKENS, _ASSUMED_STEPS = 75.0, 50.0
@@ -58,6 +60,21 @@ class CostModel:
         """Tokens emitted per plain step's time, over about a thousand steps."""
         return float(self.figures[TOKENS] / self.figures[COST])
 
+    def expects(self, seconds: float, within: float) -> bool:
+        """Return whether a plain step of so many seconds is what was thought, or there was nothing to think yet."""
+        level = self.figures[LEVEL] * self.curve[1]
+        return level == 0.0 or abs(seconds / level - 1.0) < within
+
+    def contradicts(self, width: int, within: float) -> bool:
+        """Return whether a width is thought to cost less than a plain step does, by more than a share of that."""
+        width = min(width, WIDTHS - 1)
+        return bool(self.count[width] > 1 and self.mean[width] < 1.0 - within)
+
+    def doubt(self) -> None:
+        """Let what was measured count for little, and the next plain step not change what others cost."""
+        np.minimum(self.count, _INHERITED, out=self.count)
+        self.count[1] = min(self.count[1], _DOUBTED)
+
     def successor(self) -> "CostModel":
         """Return a model that starts from these costs and follows new measurements soon."""
         other = CostModel()
@@ -91,8 +108,10 @@ def _observe(mean, count, curve, groups_of, figures, width, seconds, tokens):
         moved = mean[width] + max(1.0 / (seen + 1.0), slowest) * (relative - mean[width])
     count[width] = seen + 1.0
     if width == 1:
-        _set_level(mean, figures, moved, seen < 2.0)
+        _set_level(mean, figures, moved, seen <= _STALE + 0.5)
     else:
+        if count[1] > _STALE:
+            count[1] = max(_AGEING * count[1], _STALE)  # a plain step of long ago says little
         if seen >= 2.0:
             figures[LEVEL] *= (relative / mean[width]) ** _DRIFT
         mean[width] = moved
@@ -103,7 +122,10 @@ def _observe(mean, count, curve, groups_of, figures, width, seconds, tokens):
 
 @part
 def _set_level(mean, figures, plain, guessed):
-    """Let a plain step cost 1 by definition; what the others cost stays, where the level was only `guessed` before."""
+    """Let a plain step cost 1 by definition; what the others cost stays, where the level was only `guessed` before.
+
+    So it is where plain steps are rare: the others have followed what changed for all.
+    """
     figures[LEVEL] *= plain
     if guessed:
         for width in range(2, len(mean)):
@@ -121,7 +143,8 @@ def _refresh(mean, count, curve, groups_of):
     for width in range(1, len(mean)):
         if count[width] == 0.0 and width > 1:
             continue
-        level[groups], weight[groups], last[groups] = mean[width], min(count[width], 20.0), width
+        known = count[width] if count[width] != 1.0 else _ONCE
+        level[groups], weight[groups], last[groups] = mean[width], min(known, 20.0), width
         groups += 1
         while groups > 1 and level[groups - 1] < level[groups - 2]:
             groups = _pool(level, weight, last, groups)

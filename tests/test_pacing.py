@@ -69,6 +69,29 @@ def test_a_cost_measured_wrong_is_measured_again() -> None:
     assert any(lengths[32:])
 
 
+@pytest.mark.parametrize("known", [{1: 0.060, 17: 0.061}, {17: 0.059}])
+def test_a_plain_step_that_is_thought_dear_is_measured_again(known) -> None:
+    """Sixteen tokens cost two thirds of a plain step and bring a third of a token, whatever was thought before."""
+    pacing, weak = paced(known, times=20), plan(*(0.25 * 0.5**i for i in range(16)))
+    assert pacing.length(weak) > 3
+    lengths = []
+    for _ in range(300):
+        lengths.append(pacing.length(weak))
+        pacing.observe(lengths[-1] + 1, 0.035 + 0.0015 * lengths[-1], 1.3 if lengths[-1] else 1.0)
+    assert max(lengths[80:]) <= 5
+    assert pacing.cost().seconds[1] == pytest.approx(0.035, rel=0.15)
+
+
+def test_plain_steps_are_rare_where_drafts_always_pay() -> None:
+    pacing, sure = paced({1: 1.0, 9: 1.1}), plan(*(0.99**i for i in range(1, 9)))
+    plain = 0
+    for _ in range(4000):
+        length = pacing.length(sure)
+        pacing.observe(length + 1, 1.0 + 0.0125 * length, length + 1)
+        plain += not length
+    assert 14 <= plain <= 24
+
+
 def test_probes_grow_rare_where_they_never_pay() -> None:
     pacing = paced({1: 1.0, 2: 5.0, 17: 6.0})
     probes = sum(pacing.length(plan(0.7, 0.4, 0.2)) > 0 for _ in range(2000))
@@ -145,7 +168,7 @@ def test_threads_may_share_it() -> None:
 def test_costs_behind_a_long_context_are_measured_apart_and_start_from_those_of_a_shorter_one() -> None:
     pacing = paced({1: 1.0, 9: 1.2})
     assert pacing.cost(9000).curve[9] == pytest.approx(1.2)
-    for _ in range(150):
+    for _ in range(200):
         pacing.observe(1, 1.5, 1, context=9000)
         pacing.observe(9, 3.0, 1, context=9000)
     assert pacing.cost(9000).curve[9] == pytest.approx(2.0, rel=0.05)
