@@ -132,9 +132,7 @@ def _look_again(table, plain, point, ratio):
     A surprise makes the old mean count for little.
     """
     plain[DRAFTED] = 0
-    if abs(ratio - 1.0) < _SURPRISE:
-        plain[INTERVAL] = min(2 * plain[INTERVAL], _MOST_INTERVAL)
-    else:
+    if abs(ratio - 1.0) >= _SURPRISE:
         plain[INTERVAL] = _LEAST_INTERVAL
         table[point, COUNT] = min(table[point, COUNT], _STALE)
 
@@ -231,7 +229,7 @@ def choose(alive, costs, requests, most, measures, room):
         plain[ASKED] += 1
         return 0
     if measures and plain[DRAFTED] > plain[INTERVAL]:
-        plain[DRAFTED] = 0
+        plain[DRAFTED], plain[INTERVAL] = 0, min(2 * plain[INTERVAL], _MOST_INTERVAL)
         return 0
     taken = _choose(alive, known.table, known.worth, requests, most, made)
     if taken > 0:

@@ -64,7 +64,7 @@ class Pacing:
         if length:
             self._passed_over, self._patience = 0, _LEAST_PATIENCE
             if self._since_plain >= self._interval:
-                self._since_plain = length = 0
+                self._since_plain, self._interval, length = 0, min(2 * self._interval, _MOST_INTERVAL), 0
         elif plan.chosen[FOLLOWED] and plan.alive[0] > _LIKELY:
             self._passed_over += 1
             if self._passed_over > self._patience:
@@ -86,9 +86,7 @@ class Pacing:
     def _look_again(self, cost: CostModel, seconds: float) -> None:
         """Take note of what a plain step has told: when to take the next one at last."""
         self._since_plain = 0
-        if cost.expects(seconds, _SURPRISE):
-            self._interval = min(2 * self._interval, _MOST_INTERVAL)
-        else:
+        if not cost.expects(seconds, _SURPRISE):
             self._interval = _LEAST_INTERVAL
             cost.doubt()
 

@@ -92,6 +92,16 @@ def test_plain_steps_are_rare_where_drafts_always_pay() -> None:
     assert 14 <= plain <= 24
 
 
+def test_asking_for_plain_steps_grows_rare_where_there_are_none() -> None:
+    """As where every step reads a block of one width."""
+    pacing, sure = paced({8: 1.0}), plan(*(0.99**i for i in range(1, 9)))
+    lengths = []
+    for _ in range(2000):
+        lengths.append(pacing.length(sure))
+        pacing.observe(8, 1.0, lengths[-1] + 1)
+    assert 0 < lengths.count(0) <= 12
+
+
 def test_probes_grow_rare_where_they_never_pay() -> None:
     pacing = paced({1: 1.0, 2: 5.0, 17: 6.0})
     probes = sum(pacing.length(plan(0.7, 0.4, 0.2)) > 0 for _ in range(2000))
