@@ -7,7 +7,7 @@ from typing import Any
 from lookahead.cli.errors import CommandError
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "7a214d7451623f52d1d02c2a1885dc4722383f59c444d61d4c21b73862690a11"
+ADAPTER_SHA256 = "5e464badad17ed7ac0cb4f6d01d57aaca578878e7afd310aa173a9247bf12d9d"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:
