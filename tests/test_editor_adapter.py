@@ -199,5 +199,6 @@ def test_processes_that_train_together_add_their_gradients_up(tmp_path):
         "open(sys.argv[1] + str(team.rank()), 'w').write(f'{team.size()} {sums[0].tolist()} {sums[1].tolist()}')\n"
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    subprocess.run([*launch, script, tmp_path / "sums"], check=True, capture_output=True, timeout=120)
+    done = subprocess.run([*launch, script, tmp_path / "sums"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
     assert [(tmp_path / f"sums{rank}").read_text() for rank in (0, 1)] == ["2 [3.0, 3.0] [20.0]"] * 2

@@ -10,6 +10,7 @@ from editor_training import templates
 from editor_training.words import Words
 
 _NUMBERS = (0, 1, 2, 3, 5, 8, 10, 12, 16, 20, 25, 30, 50, 64, 100, 128, 250, 500, 1000)
+_TWINS = 0.4  # share of containers that have two methods which are nearly the same
 _MODULES = ("json", "os", "re", "sys", "math", "time")
 
 
@@ -173,8 +174,9 @@ class Shaper:
         return "\n" + textwrap.indent(self._filled(self._form(forms), **slots), "    ")
 
     def _form(self, forms: Sequence[str]) -> str:
-        """Return one of the templates, rather one that the file has not yet."""
-        form = self._one([form for form in forms if form not in self._spent] or forms)
+        """Return one of the templates, most often one that the file has not yet."""
+        new = [form for form in forms if form not in self._spent]
+        form = self._one(new if new and self._random.random() < 0.8 else forms)
         self._spent.add(form)
         return form
 
@@ -191,24 +193,38 @@ class Shaper:
         text += (f"        {doc}\n" if doc else "") + f"        self.{limit.name} = {limit.name}\n"
         text += f"        self._{noun}s{hint} = {{}}\n"
         self._calls.append((name, f"{name}({limit.name}={limit.default})"))
-        for _ in range(self._random.randint(1, 5)):
-            text += self._container_method(f"_{noun}s", noun, limit, key, value)
+        parts = [f"_{noun}s", noun, limit, key, value]
+        many = self._random.randint(1, 5)
+        twins = self._random.randrange(many) if self._random.random() < _TWINS else -1
+        for number in range(many):
+            text += self._twins(*parts) if number == twins else self._container_method(*parts)
         return text
 
     def _container_method(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
-        error = self._one(self._errors) if self._errors and self._random.random() < 0.7 else "ValueError"
-        trouble = self._one(["unknown", "no such", "missing", "duplicate"])
         forms = list(templates.CONTAINER_METHODS)
         forms += templates.LIMIT_METHODS if limit.type == "int" else ()
         forms += templates.ENTITY_METHODS if value == self._entity else ()
+        slots = self._container_slots(store, noun, limit, key, value)
+        return self._method(forms, name=self._fresh(self._words.method), **slots)
+
+    def _twins(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
+        """Return two methods that are nearly the same."""
+        pair = self._random.choice([*templates.TWINS, *(templates.ENTITY_TWINS * 2 if value == self._entity else ())])
+        slots = self._container_slots(store, noun, limit, key, value)
+        order = pair if self._random.random() < 0.5 else pair[::-1]
+        return "".join(self._method((form,), name=self._fresh(self._words.method), **slots) for form in order)
+
+    def _container_slots(self, store: str, noun: str, limit: Field, key: str, value: str) -> dict[str, str]:
+        error = self._one(self._errors) if self._errors and self._random.random() < 0.7 else "ValueError"
+        trouble = self._one(["unknown", "no such", "missing", "duplicate"])
         field = self._random.choice(self._fields or [limit])
         word = self._words.noun(self._random)
-        return self._method(
-            forms, name=self._fresh(self._words.method), key=key, key_typed=self._hinted(key, "str"), noun=noun,
-            noun_typed=self._hinted(noun, value), store=store, error=error, message=f"{trouble} {word}", word=word,
-            limit=limit.name, to_value=value, to_list_value=f"list[{value}]", field=field.name,
-            field_typed=self._hinted(field.name, field.type), step=self._hinted("step", "int"),
-        )  # fmt: skip
+        return {
+            "key": key, "key_typed": self._hinted(key, "str"), "noun": noun, "noun_typed": self._hinted(noun, value),
+            "store": store, "error": error, "message": f"{trouble} {word}", "word": word, "limit": limit.name,
+            "to_value": value, "to_list_value": f"list[{value}]", "field": field.name,
+            "field_typed": self._hinted(field.name, field.type), "step": self._hinted("step", "int"),
+        }  # fmt: skip
 
     def _function(self) -> str:
         name, a, b = self._fresh(self._words.function), self._field(), self._field()

@@ -108,5 +108,5 @@ def stream(seed: str, held_out: bool = False) -> Iterator[list[Edit]]:
             with suppress(Impossible):
                 yield settings.edits(random, words(held_out), 4)
         else:
-            yield several(random, held_out, *random.choices(_SIZES, [53, 31, 13, 3])[0])
+            yield several(random, held_out, *random.choices(_SIZES, [42, 32, 18, 8])[0])
         number += 1

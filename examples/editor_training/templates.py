@@ -259,3 +259,74 @@ def $name(self, $key_typed, $noun_typed)$none:
     self.$store[$key] = $noun
 """,
 )
+# Methods that begin and end alike, one behind the other: there a copy is lost most easily.
+TWINS = (
+    (
+        """\
+def $name(self, $key_typed, $noun_typed)$int:
+    $DOC
+    if $key in self.$store:
+        raise $error(f"$message: {$key}")
+    self.$store[$key] = $noun
+    return len(self.$store)
+""",
+        """\
+def $name(self, $key_typed)$int:
+    $DOC
+    if $key not in self.$store:
+        raise $error(f"$message: {$key}")
+    self.$store.pop($key)
+    return len(self.$store)
+""",
+    ),
+    (
+        """\
+def $name(self, $key_typed)$bool:
+    $DOC
+    $noun = self.$store.get($key)
+    return $noun is None
+""",
+        """\
+def $name(self, $key_typed)$bool:
+    $DOC
+    $noun = self.$store.get($key)
+    return $noun is not None
+""",
+    ),
+)
+ENTITY_TWINS = (  # of a container of the file's dataclass
+    (
+        """\
+def $name(self, $key_typed, $step)$int:
+    $DOC
+    if step <= 0:
+        raise $error("$word must be positive")
+    $noun = self.$store[$key]
+    $noun.$field += step
+    return $noun.$field
+""",
+        """\
+def $name(self, $key_typed, $step)$int:
+    $DOC
+    if step <= 0:
+        raise $error("$word must be positive")
+    $noun = self.$store[$key]
+    if $noun.$field < step:
+        raise $error(f"$message: {$noun.$field} of {$key}")
+    $noun.$field -= step
+    return $noun.$field
+""",
+    ),
+    (
+        """\
+def $name(self, $field_typed)$list_value:
+    $DOC
+    return [$noun for $noun in self.$store.values() if $noun.$field == $field]
+""",
+        """\
+def $name(self, $field_typed)$list_value:
+    $DOC
+    return [$noun for $noun in self.$store.values() if $noun.$field > $field]
+""",
+    ),
+)
