@@ -1,13 +1,16 @@
 """Several processes of one core each that train one adapter together, started by ``torchrun``."""
 
+import atexit
+
 import torch
 from torch import Tensor, distributed
 
 
 def join() -> None:
-    """Join the other processes, if `torchrun` started this one."""
+    """Join the other processes, if `torchrun` started this one, until it ends."""
     if distributed.is_torchelastic_launched() and not distributed.is_initialized():
         distributed.init_process_group("gloo")
+        atexit.register(distributed.destroy_process_group)  # its threads would else abort the process now and then
 
 
 def rank() -> int:
