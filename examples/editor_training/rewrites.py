@@ -117,7 +117,10 @@ def _with_prints(s: Setting) -> str:
         names = [argument.arg for argument in function.args.args if argument.arg != "self"]
         lines.insert(row, line[: len(line) - len(line.lstrip())] + f"print({_printed(s, names)})")
     text = "\n".join(lines)
-    Code(text)
+    try:
+        Code(text)
+    except SyntaxError:  # a statement stood behind others on its line
+        raise Impossible from None
     return text
 
 
