@@ -296,15 +296,7 @@ def $name(self, $key_typed)$bool:
 )
 ENTITY_TWINS = (  # of a container of the file's dataclass
     (
-        """\
-def $name(self, $key_typed, $step)$int:
-    $DOC
-    if step <= 0:
-        raise $error("$word must be positive")
-    $noun = self.$store[$key]
-    $noun.$field += step
-    return $noun.$field
-""",
+        ENTITY_METHODS[1],
         """\
 def $name(self, $key_typed, $step)$int:
     $DOC
@@ -318,11 +310,7 @@ def $name(self, $key_typed, $step)$int:
 """,
     ),
     (
-        """\
-def $name(self, $field_typed)$list_value:
-    $DOC
-    return [$noun for $noun in self.$store.values() if $noun.$field == $field]
-""",
+        ENTITY_METHODS[0],
         """\
 def $name(self, $field_typed)$list_value:
     $DOC
