@@ -18,7 +18,7 @@ from editor_training.edits import Edit, Impossible  # noqa: E402
 from editor_training.settings import edits  # noqa: E402
 from editor_training.words import words  # noqa: E402
 
-tomllib = pytest.importorskip("tomllib")
+tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none")
 
 
 def _ini(text: str) -> dict[str, Any]:
