@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lookahead.cli.errors import CommandError
+from lookahead.cli.garbage import collector_paused
 from lookahead.cli.learned import Learned
 from lookahead.cli.reasoning import answer_start
 
@@ -80,6 +81,7 @@ class Generator:
         share: Keep the cache for prompts that begin alike.
     """
 
+    @collector_paused()
     def __init__(
         self,
         model: Any,

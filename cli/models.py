@@ -21,6 +21,7 @@ from lookahead.cli.embedded import (
     plain_model_path,
 )
 from lookahead.cli.errors import CommandError
+from lookahead.cli.garbage import collector_paused
 from lookahead.cli.model_errors import explain
 from lookahead.cli.status import live_status
 
@@ -64,6 +65,7 @@ class ModelOptions:
         return cls(**{name: getattr(args, name) for name in cls.__slots__})
 
 
+@collector_paused()
 def load(
     options: ModelOptions, console: Console | None = None, default: Callable[[Console], Path] = default_model_path
 ) -> tuple[Any, Any]:
