@@ -1,5 +1,6 @@
 """Batch: many proposers that take their step together, by a few compiled calls instead of a few for each."""
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,31 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead import automaton as sam
-from lookahead.batch_costs import Room, choose
+from lookahead.batch_costs import choose, room_at
 from lookahead.batch_pacing import BatchPacing
 from lookahead.candidates import MAX_DEPTH
 from lookahead.config import LookupConfig
+from lookahead.features import WEIGHTS
 from lookahead.handle import LEAST, TEXT_START, VOCABULARY, standing
 from lookahead.kernels import kernel, part
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, ROW, learn_step, plan_step
 from lookahead.proposer import LookupProposer
+from lookahead.views import Addresses, address_of, flat_float64, flat_int32, flat_int64, table_float64, table_int64
 
 _TAIL = 16
 # Columns of a seat: the proposer's handle; its row of tokens, and how many there are; the room for its draft; whether
 # its text was followed; tokens of its draft.
 HANDLE, PLACE, LENGTH, ROOM, TAKEN, DRAFTED = range(6)
+_SEAT = struct.Struct(f"{ROOM + 1}q")
+# Entries of a desk: where the seats lie, the chances of their drafts, the drafts, what is known of drafts, and the
+# texts; and how many columns these have.
+_SEATS, _ALIVE, _DRAFTS, _WEIGHTS, _PRECISION, _TOKENS, _COLUMNS = range(7)
 
 
 @kernel
-def follow_rows(seats, tokens, survival):
+def follow_rows(desk, count):
     """Take the new tokens of each text in, as far as that needs no more memory; returns how many were not followed."""
+    at = flat_int64(desk, _COLUMNS + 1)
+    seats, survival = table_int64(at[_SEATS], count, DRAFTED + 1), _survival(at)
     missed = 0
-    for seat in range(len(seats)):
+    for seat in range(count):
         now = standing(seats[seat, HANDLE])
-        seats[seat, TAKEN] = _follow(now, tokens[seats[seat, PLACE]], seats[seat, LENGTH], survival)
+        tokens = flat_int32(at[_TOKENS] + 4 * at[_COLUMNS] * seats[seat, PLACE], at[_COLUMNS])
+        seats[seat, TAKEN] = _follow(now, tokens, seats[seat, LENGTH], survival)
         missed += 1 - seats[seat, TAKEN]
     return missed
+
+
+@part
+def _survival(at):
+    """What is known of drafts."""
+    return flat_float64(at[_WEIGHTS], WEIGHTS), flat_float64(at[_PRECISION], WEIGHTS)
 
 
 @part
@@ -58,22 +74,22 @@ def _follow(now, tokens, length, survival):
 
 
 @kernel
-def draft_rows(seats, survival, costs, requests, most, measures, room, alive, drafts):
-    """Plan a step of each and write all drafts behind one another; returns how many tokens. Sets `seats[:, DRAFTED]`.
-
-    `alive` float64 [seats, depth + 1] becomes the chance that each draft survives.
-    """
-    for seat in range(len(seats)):
+def draft_rows(desk, count, costs, room, requests, most, measures):
+    """Plan a step of each and write all drafts behind one another; returns how many tokens. Sets a seat's `DRAFTED`."""
+    at = flat_int64(desk, _COLUMNS + 1)
+    seats, survival = table_int64(at[_SEATS], count, DRAFTED + 1), _survival(at)
+    alive, drafts = table_float64(at[_ALIVE], count, MAX_DEPTH + 1), flat_int32(at[_DRAFTS], count * MAX_DEPTH)
+    for seat in range(count):
         _plan(standing(seats[seat, HANDLE]), seats[seat, ROOM], survival, alive[seat])
-    taken, at = choose(alive, costs, requests, most, measures, room), 0
-    lengths = Room(*room).lengths
-    for seat in range(len(seats)):
+    taken, end = choose(alive, costs, room, requests, most, measures), 0
+    lengths = room_at(room).lengths
+    for seat in range(count):
         seats[seat, DRAFTED] = lengths[seat]
         if lengths[seat] > 0:
             now = standing(seats[seat, HANDLE])
             for depth in range(lengths[seat]):
-                drafts[at] = now.candidates.tokens[now.plan.chosen[ROW], depth]
-                at += 1
+                drafts[end] = now.candidates.tokens[now.plan.chosen[ROW], depth]
+                end += 1
     return taken
 
 
@@ -126,7 +142,8 @@ class Batch:
 
     def __init__(self, pacing: BatchPacing, knowledge: Pacing) -> None:
         self._pacing = pacing
-        self._survival = tuple(knowledge.survival)
+        self._survival = knowledge.survival
+        self._tokens = np.zeros((0, 0), np.int32)
         self._make_room(8)
         self.seat((), (), (), ())
 
@@ -142,12 +159,12 @@ class Batch:
             rooms: Draft tokens that there is room for, for each.
         """
         self._proposers = proposers
-        if len(proposers) > len(self._room):
+        if len(proposers) > len(self._seats):
             self._make_room(2 * len(proposers))
-        self._seats = self._room[: len(proposers)]
-        if proposers:
-            handles = [proposer.handle for proposer in proposers]
-            self._seats[:, : ROOM + 1] = [*zip(handles, places, lengths, rooms, strict=True)]
+        seats, width, at = self._seats, self._seats.strides[0], 0
+        for proposer, place, length, room in zip(proposers, places, lengths, rooms, strict=True):
+            _SEAT.pack_into(seats, at, proposer.handle, place, length, room)
+            at += width
 
     def follow(self, tokens: NDArray[Any]) -> list[int]:
         """Let each proposer take in what its text has more than it knows.
@@ -160,12 +177,16 @@ class Batch:
             not fit into the arrays that there are, and may then be partly taken in. `LookupProposer.extend` can, or
             says what is wrong.
         """
-        if not self._proposers:
+        proposers = self._proposers
+        if not proposers:
             return []
-        missed = follow_rows(self._seats, np.ascontiguousarray(tokens, np.int32), self._survival)
-        for proposer in self._proposers:
+        if tokens is not self._tokens:
+            self._tokens = np.ascontiguousarray(tokens, np.int32)
+            self._desk.entries[_TOKENS:] = address_of(self._tokens), self._tokens.shape[1]
+        missed = follow_rows(self._desk.handle, len(proposers))
+        for proposer in proposers:
             proposer.index.catch_up()
-        return np.flatnonzero(self._seats[:, TAKEN] == 0).tolist() if missed else []
+        return np.flatnonzero(self._seats[: len(proposers), TAKEN] == 0).tolist() if missed else []
 
     def propose(self, most: int, requests: int) -> list[list[int]]:
         """Return a draft for each proposer: of all the likeliest tokens, as many as the step is worth.
@@ -174,24 +195,24 @@ class Batch:
             most: Draft tokens of the step, in all.
             requests: Requests in the step, those that have nothing to draft included.
         """
-        seats = self._seats
-        if not len(seats):
+        count = len(self._proposers)
+        if not count:
             return []
-        costs, room = self._pacing.deciding(requests, len(seats))
-        measures, alive = self._pacing.measures, self._alive[: len(seats)]
-        taken = draft_rows(seats, self._survival, costs, requests, most, measures, room, alive, self._drafts)
+        costs, room = self._pacing.deciding(requests, count)
+        taken = draft_rows(self._desk.handle, count, costs, room, requests, most, self._pacing.measures)
         if not taken:
-            return [[] for _ in seats]
+            return [[] for _ in self._proposers]
         flat, drafts, start = self._drafts[:taken].tolist(), [], 0
-        for length in seats[:, DRAFTED].tolist():
+        for length in self._seats[:count, DRAFTED].tolist():
             drafts.append(flat[start : start + length])
             start += length
         return drafts
 
     def _make_room(self, count: int) -> None:
-        self._room = np.zeros((count, DRAFTED + 1), np.int64)
-        self._alive = np.zeros((count, MAX_DEPTH + 1))
+        self._seats = np.zeros((count, DRAFTED + 1), np.int64)
         self._drafts = np.zeros(count * MAX_DEPTH, np.int32)
+        arrays = self._seats, np.zeros((count, MAX_DEPTH + 1)), self._drafts, *self._survival, self._tokens
+        self._desk = Addresses(arrays, [self._tokens.shape[1]])
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them from numba's cache, before a clock runs."""

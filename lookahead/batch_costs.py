@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lookahead.kernels import kernel, part
+from lookahead.views import flat_float64, flat_int64, table_float64
 
 _EXACT, _PER_OCTAVE, _OCTAVES = 64, 16, 8
 POINTS = _EXACT + _PER_OCTAVE * _OCTAVES + 1
@@ -76,6 +77,23 @@ def new_costs(requests: int) -> Costs:
 
 
 @part
+def costs_at(handle):
+    """The costs whose arrays have their addresses there."""
+    at = flat_int64(handle, 4)
+    return Costs(table_float64(at[0], POINTS, 3), flat_float64(at[1], 2), flat_int64(at[2], 2), flat_int64(at[3], 4))
+
+
+@part
+def room_at(handle):
+    """The scratch whose arrays have their addresses there, and its requests behind them."""
+    at = flat_int64(handle, 9)
+    tables, worth = (table_float64(at[0], POINTS, 3), table_float64(at[2], POINTS, 3)), flat_float64(at[1], 2)
+    rows, expected, curve = flat_int64(at[3], WIDEST), flat_float64(at[4], WIDEST), flat_float64(at[5], WIDEST)
+    order, lengths = flat_int64(at[6], at[8]), flat_int64(at[7], at[8])
+    return Room(tables[0], worth, tables[1], rows, expected, curve, order, lengths)
+
+
+@part
 def _point(width):
     """The place of a width in a table: its own up to 64, then sixteen to each doubling."""
     if width <= _EXACT:
@@ -92,9 +110,9 @@ def begin(table, worth, width):
 
 
 @kernel
-def observe(costs, levels, requests, width, seconds, tokens):
+def observe(costs, room, requests, width, seconds, tokens):
     """Move the cost of one width, and all others a little the same way: contexts grow, machines get slower."""
-    known = Costs(*costs)
+    known, levels = costs_at(costs), room_at(room).levels
     table, worth, point = known.table, known.worth, _point(width)
     if not _is_measured(table):
         _scale(table, 0.0)
@@ -209,15 +227,15 @@ def cost(table, levels, width):
 
 
 @kernel
-def choose(alive, costs, requests, most, measures, room):
-    """Set `room.lengths`, the draft tokens to verify of each request; returns how many these are in all.
+def choose(alive, costs, room, requests, most, measures):
+    """Set the scratch's `lengths`, the draft tokens to verify of each request; returns how many these are in all.
 
     Where costs are measured, steps without drafts come first: against their cost all others are weighed. Where drafts
     are always on offer there would be none, and the cheapest draft would pass for free; so one comes again behind a
     number of steps with drafts, the more, the less there was to learn from the last. And where steps in a row passed
     over a likely token, one decides by the costs that were assumed at first, so that a wrong cost is measured again.
     """
-    known, made = Costs(*costs), Room(*room)
+    known, made = costs_at(costs), room_at(room)
     made.lengths[:] = 0
     likeliest = 0.0
     for row in range(len(alive)):

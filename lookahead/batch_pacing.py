@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
+from lookahead.batch_costs import COUNT, Costs, choose, cost, new_costs, new_room, observe
 from lookahead.stored import check_format, check_numbers
+from lookahead.views import Addresses
 
 _INHERITED = 4.0
 _FORMAT, _BUCKETS = 2, 32
@@ -38,13 +39,15 @@ class BatchPacing:
     def __init__(self, measures: bool = True) -> None:
         self.measures = measures
         self._knowledge: dict[int, Costs] = {}
-        self._room = new_room(1)
+        self._places: dict[int, Addresses] = {}
+        self._make_room(1)
         self._chances = np.zeros((1, 1))
 
     def observe(self, requests: int, width: int, seconds: float, tokens: int) -> None:
         """Take in a step that read ``width`` tokens of so many requests and nothing else, and emitted ``tokens``."""
         if self.measures and _SHORTEST_S < seconds < _LONGEST_S:
-            observe(tuple(self._known(requests)), self._room.levels, requests, width, seconds, tokens)
+            costs, room = self.deciding(requests, 1)
+            observe(costs, room, requests, width, seconds, tokens)
 
     def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
         """Return how many draft tokens of each request are worth verifying now; 0 is an answer.
@@ -56,14 +59,21 @@ class BatchPacing:
         """
         requests = max(requests, len(chances))
         costs, room = self.deciding(requests, len(chances))
-        choose(self._gathered(chances), costs, requests, most, self.measures, room)
+        choose(self._gathered(chances), costs, room, requests, most, self.measures)
         return self._room.lengths[: len(chances)].tolist()
 
-    def deciding(self, requests: int, rows: int) -> tuple[Costs, Room]:
-        """Return what `batch_costs.choose` takes for steps of so many requests, of which so many may have drafts."""
+    def deciding(self, requests: int, rows: int) -> tuple[int, int]:
+        """Return where costs and scratch lie for steps of so many requests, of which so many may have drafts."""
         if rows > len(self._room.lengths):
-            self._room = new_room(2 * rows)
-        return tuple(self._known(requests)), tuple(self._room)
+            self._make_room(2 * rows)
+        bucket = _bucket(requests)
+        if bucket not in self._places:
+            self._places[bucket] = Addresses(self._known(requests))
+        return self._places[bucket].handle, self._scratch.handle
+
+    def _make_room(self, rows: int) -> None:
+        self._room = new_room(rows)
+        self._scratch = Addresses(self._room, [len(self._room.lengths)])
 
     def _gathered(self, chances: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the chances as one array [requests, depths + 1], ended by zeros."""
@@ -120,7 +130,7 @@ class BatchPacing:
 
     def _known(self, requests: int) -> Costs:
         """Return what is known of about so many requests; it starts from what is known of the nearest smaller batch."""
-        bucket = max(requests - 1, 0).bit_length()
+        bucket = _bucket(requests)
         found = self._knowledge.get(bucket)
         if found is None:
             smaller = [other for other in self._knowledge if other < bucket]
@@ -129,3 +139,8 @@ class BatchPacing:
                 found.table[:] = self._knowledge[max(smaller)].table
                 found.table[:, COUNT] = np.minimum(found.table[:, COUNT], _INHERITED)
         return found
+
+
+def _bucket(requests: int) -> int:
+    """Return which batches of about this size it is one of."""
+    return max(requests - 1, 0).bit_length()
