@@ -42,6 +42,7 @@ class Result:
         diff: From the file to the edited one.
         stats: Figures of the generation, if there was one.
         figures: The same in words.
+        left_out: Names of definitions that the answer drops though the instruction does not name them.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Result:
     diff: Diff = field(default_factory=lambda: Diff("", 0, 0))
     stats: dict[str, int | float] | None = None
     figures: str = ""
+    left_out: list[str] = field(default_factory=list)
 
     def fail(self, reason: str) -> None:
         """Note that the file failed, and why."""
@@ -67,6 +69,7 @@ class Result:
             "added": self.diff.added,
             "removed": self.diff.removed,
             "diff": self.diff.text,
+            "left_out": self.left_out,
             "stats": self.stats,
         }
         return json.dumps(record)
@@ -75,7 +78,8 @@ class Result:
         """Return the result as one line for people."""
         counts = f" (+{self.diff.added} -{self.diff.removed})" if self.diff.text else ""
         figures = f"; {self.figures}" if self.figures else ""
-        return f"{self.path} {_WORDS[self.status]}{counts}{figures}"
+        lost = f"; leaves out {', '.join(self.left_out)}: look at the diff" if self.left_out else ""
+        return f"{self.path} {_WORDS[self.status]}{counts}{figures}{lost}"
 
 
 def exit_status(results: Iterable[Result], *, check: bool) -> ExitStatus:

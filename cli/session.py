@@ -10,6 +10,7 @@ from lookahead.cli.editor import Answer, Editor, load_editor
 from lookahead.cli.errors import CommandError, ExitStatus, unexpected
 from lookahead.cli.files import SourceFile, read_source, source_from_bytes, write_source
 from lookahead.cli.lines import restore_lines, to_lf, unified_diff
+from lookahead.cli.losses import left_out
 from lookahead.cli.repository import uncommitted, warning
 from lookahead.cli.result import Result, Status, exit_status
 from lookahead.cli.trace import Trace
@@ -120,6 +121,7 @@ class Session:
             answer = self._ask_model(self._editor, result.path, text, instruction)
             result.stats, result.figures = answer.stats, answer.figures
             _take(answer, result, result.source, text)
+            result.left_out = left_out(result.source.data.decode(), result.content.decode(), instruction)
         except CommandError as error:
             result.fail(str(error))
 

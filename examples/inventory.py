@@ -44,14 +44,6 @@ class Inventory:
         except KeyError:
             raise KeyError(f"unknown SKU: {sku}") from None
 
-    def receive(self, sku: str, units: int) -> int:
-        """Put units on the shelf and return the new quantity."""
-        if units <= 0:
-            raise ValueError("units must be positive")
-        item = self.get(sku)
-        item.quantity += units
-        return item.quantity
-
     def ship(self, sku: str, units: int) -> int:
         """Take units off the shelf and return the new quantity."""
         if units <= 0:
@@ -60,6 +52,14 @@ class Inventory:
         if item.quantity < units:
             raise OutOfStockError(f"{sku}: {item.quantity} left, {units} wanted")
         item.quantity -= units
+        return item.quantity
+
+    def receive(self, sku: str, units: int) -> int:
+        """Put units on the shelf and return the new quantity."""
+        if units <= 0:
+            raise ValueError("units must be positive")
+        item = self.get(sku)
+        item.quantity += units
         return item.quantity
 
     def low_stock(self) -> list[Item]:

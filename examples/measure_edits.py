@@ -1,4 +1,4 @@
-"""Four edits of inventory.py by the embedded editor: whether they are right, and how fast, plain, built-in and ours.
+"""Edits of inventory.py by the embedded editor: whether they are right, and how fast, plain, built-in and ours.
 
     python examples/measure_edits.py [--repeats 3] [--model MODEL]
 
@@ -35,6 +35,7 @@ def edits(text: str) -> dict[str, str]:
         "Rename the class OutOfStockError to StockError.": text.replace("OutOfStockError", "StockError"),
         "Rename the method low_stock to running_low.": text.replace("low_stock", "running_low"),
         "Change the default of reorder_level to 10.": text.replace("reorder_level: int = 5", "reorder_level: int = 10"),
+        "Rename the class Inventory to Stock.": text.replace("Inventory", "Stock"),
         "Delete the method find.": text[:start] + text[text.index("    def total(", start) :],
     }
 

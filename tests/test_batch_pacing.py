@@ -1,5 +1,7 @@
 """A batch verifies the likeliest tokens of all its requests, as many as the measured cost of the width makes pay."""
 
+import copy
+import pickle
 from itertools import pairwise
 from random import Random
 
@@ -54,6 +56,17 @@ def test_a_request_alone_drafts_more_than_in_a_full_batch() -> None:
                 pacing.observe(16, width, seconds, 16)
     chances = falling(0.8, 0.64, 0.5, 0.4)
     assert pacing.lengths([chances], most=100)[0] > sum(pacing.lengths([chances] * 16, most=100)) / 16
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copy_knows_the_same_and_learns_alone(copied) -> None:
+    pacing = measured(4, {4: 1.0, 8: 1.6})
+    other = copied(pacing)
+    assert other.cost(4, 8) == pacing.cost(4, 8)
+    for _ in range(50):
+        other.observe(4, 8, 9.0, 4)
+    assert other.cost(4, 8) > 5.0
+    assert pacing.cost(4, 8) == pytest.approx(1.6, rel=0.1)
 
 
 def test_no_more_is_drafted_than_fits_into_the_step() -> None:

@@ -107,6 +107,7 @@ def test_json_has_one_object_a_file(file, tmp_path):
         "added": 1,
         "removed": 1,
         "diff": f"--- a{file}\n+++ b{file}\n{DIFF}",
+        "left_out": [],
         "stats": STATS,
     }
     assert (unchanged["status"], unchanged["diff"], unchanged["stats"]) == ("unchanged", "", STATS)

@@ -4,11 +4,18 @@ import json
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+RIGHT = {
+    "Rename the class OutOfStockError to StockError.": ("OutOfStockError", "StockError"),
+    "Rename the method low_stock to running_low.": ("low_stock", "running_low"),
+    "Change the default of reorder_level to 10.": ("reorder_level: int = 5", "reorder_level: int = 10"),
+    "Rename the class Inventory to Stock.": ("Inventory", "Stock"),
+}
 
 
 def output_of(name: str, *argv: object) -> str:
@@ -59,3 +66,20 @@ def test_a_benchmark_on_your_data(tmp_path):
     text = output_of("benchmark_generate.py", "--data", f"mine={data}", "--items", 1, "--tokens", 12)
     assert "mine" in text
     assert "plain" in text
+
+
+@pytest.mark.slow
+def test_how_long_the_command_takes_to_begin():
+    text = output_of("measure_start.py", "--repeats", 1)
+    shown, first = (float(found) for found in re.findall(r"^(?:--help|edit).* (\d+\.\d+)  ", text, re.MULTILINE))
+    assert 0 < shown < first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instruction", RIGHT)
+def test_the_first_command_edits_the_module_rightly(instruction, tmp_path):
+    path, before = tmp_path / "inventory.py", (EXAMPLES / "inventory.py").read_text()
+    path.write_text(before)
+    command = Path(sysconfig.get_path("scripts")) / "specdec-lookup"
+    subprocess.run([command, "edit", path, "-i", instruction, "-w"], check=True, timeout=600)
+    assert path.read_text() == before.replace(*RIGHT[instruction])

@@ -1,0 +1,69 @@
+"""An edit that drops functions nobody spoke of is said to."""
+
+import pytest
+from cli_fakes import Recorder, answer, fenced, run
+
+from lookahead.cli import session
+from lookahead.cli.losses import left_out
+
+TWO = """\
+def keep():
+    return 1
+
+
+class Box:
+    def keep(self):
+        return 2
+
+    def ship(self):
+        return 2
+"""
+
+
+def test_what_is_dropped_unasked_is_named():
+    assert left_out(TWO, TWO[: TWO.index("    def ship")], "Rename keep to hold.") == ["ship"]
+
+
+@pytest.mark.parametrize("instruction", ["Delete the method ship.", "Delete `Box.ship`", "Rename ship to send"])
+def test_what_the_instruction_names_may_go(instruction):
+    assert left_out(TWO, TWO[: TWO.index("    def ship")], instruction) == []
+
+
+def test_of_two_of_the_same_name_one_may_be_missing():
+    assert left_out(TWO, TWO.replace("    def keep(self):\n        return 2\n\n", ""), "Tidy up.") == ["keep"]
+
+
+@pytest.mark.parametrize("after", [TWO, TWO.replace("return 1", "return 3"), "import os\n" + TWO])
+def test_nothing_is_said_where_nothing_is_gone(after):
+    assert left_out(TWO, after, "Return 3.") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "async def gone(): ...",
+        "export default class gone {",
+        "export async function gone() {",
+        "pub fn gone() {",
+        "func gone() {",
+        "public static class gone {",
+    ],
+)
+def test_other_languages_have_definitions_too(line):
+    assert left_out(f"{line}\n", "x\n", "Tidy up.") == ["gone"]
+
+
+@pytest.mark.parametrize("line", ["# the class gone", "x = 'def gone'", "undefined gone"])
+def test_what_is_no_definition_is_not_missed(line):
+    assert left_out(f"{line}\n", "x\n", "Tidy up.") == []
+
+
+def test_the_command_says_so_before_anything_is_written(tmp_path, monkeypatch):
+    path = tmp_path / "a.py"
+    path.write_text(TWO)
+    shorter = TWO[: TWO.index("    def ship")]
+    editor = Recorder(lambda path, text, instruction: answer(fenced(shorter), seen=text))
+    monkeypatch.setattr(session, "load_editor", lambda args, console, trace: editor)
+    done = run("edit", "-i", "Change 1 to 3", path, stdin=b"n\n", terminal=True)
+    assert "leaves out ship: look at the diff" in done.stderr
+    assert path.read_text() == TWO
