@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Leave cyclic garbage alone for a while, and what the first such while brought for good; also a decorator.
+    """Leave cyclic garbage alone for a while, and for good what there is at the end of the first; also a decorator.
 
     torch and transformers make 700,000 objects as they are imported, and all of them stay: collections meanwhile are
     in vain, and so is the one that comes after. Together they take a second and a half of an edit's way to its first
@@ -24,7 +24,7 @@ def collector_paused() -> Iterator[None]:
     gc.disable()
     try:
         yield
-    finally:
         if not gc.get_freeze_count():
             gc.freeze()
+    finally:
         gc.enable()

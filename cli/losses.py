@@ -1,10 +1,15 @@
 """What an answer leaves out: definitions that are gone though nobody spoke of them."""
 
 import re
+from collections import Counter
 
+_MODIFIERS = (
+    r"export|default|async|unsafe|const|pub(?:\([^)\n]*\))?|public|private|protected|internal|static|final|abstract"
+)
+_KEYWORDS = r"def|class|function\*?|func(?:[ \t]*\([^)\n]*\))?|fun|fn|struct|enum|interface|trait"
 _DEFINITION = re.compile(
-    r"^[ \t]*(?:(?:export|default|async|pub|public|private|protected|static|abstract)\s+)*"
-    r"(?:def|class|function|func|fn|struct|enum|interface|trait)\s+([^\W\d]\w*)",
+    rf"^([ \t]*)(?:(?:{_MODIFIERS})[ \t]+)*(?:{_KEYWORDS})[ \t]+([^\W\d][\w.]*)"
+    r"(?=[ \t]*[(<\[{:]|[ \t]+(?:extends|implements|where)\b|[ \t]*$)",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -14,10 +19,11 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
     r"""Return the names of functions, classes and the like that an edit drops and the instruction does not name.
 
     A small model that copies a file may lose its place where two functions look alike, and skip one of them. What is
-    renamed or deleted on purpose is named by the instruction.
+    renamed or deleted on purpose is named by the instruction, and what stood inside goes with it. Definitions are lines
+    that begin with a keyword for one, in Python and languages like it.
 
     Args:
-        before: The text that was edited.
+        before: The text that was edited, with ``\n`` newlines.
         after: The edited text.
         instruction: What was asked for.
 
@@ -25,12 +31,31 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
         >>> left_out("def a():\n    pass\ndef b():\n    pass\n", "def a():\n    pass\n", "Rename c to d.")
         ['b']
     """
-    wanted = set(_WORD.findall(instruction))
-    rest = _DEFINITION.findall(after)
-    lost = []
-    for name in _DEFINITION.findall(before):
-        if name in rest:
-            rest.remove(name)
-        elif name not in wanted:
+    named, rest = set(_WORD.findall(instruction)), Counter(name for _, name in _definitions(after))
+    found = _definitions(before)
+    lost, at = [], 0
+    while at < len(found):
+        depth, name = found[at]
+        at += 1
+        if rest[name] > 0:
+            rest[name] -= 1
+            continue
+        if name not in named and not _is_bound(name, after):
             lost.append(name)
+        inside = at
+        while inside < len(found) and found[inside][0] > depth:
+            inside += 1
+        if not any(rest[name] > 0 for _, name in found[at:inside]):
+            at = inside  # all that stood in it is gone with it
     return lost
+
+
+def _definitions(text: str) -> list[tuple[int, str]]:
+    """Return how far each definition is indented, and its name."""
+    return [(len(indent.expandtabs()), name.rpartition(".")[2]) for indent, name in _DEFINITION.findall(text)]
+
+
+def _is_bound(name: str, text: str) -> bool:
+    """Return whether a text still gives something the name: a function that became a constant, say."""
+    binding = rf"^[ \t]*(?:export[ \t]+)?(?:(?:const|let|var|type)[ \t]+)?{re.escape(name)}\b[^=\n]*="
+    return re.search(binding, text, re.MULTILINE) is not None

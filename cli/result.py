@@ -78,8 +78,13 @@ class Result:
         """Return the result as one line for people."""
         counts = f" (+{self.diff.added} -{self.diff.removed})" if self.diff.text else ""
         figures = f"; {self.figures}" if self.figures else ""
-        lost = f"; leaves out {', '.join(self.left_out)}: look at the diff" if self.left_out else ""
+        lost = f"; leaves out {_some(self.left_out)}: look at the diff" if self.left_out else ""
         return f"{self.path} {_WORDS[self.status]}{counts}{figures}{lost}"
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    """Return the names in words, the first ones of many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def exit_status(results: Iterable[Result], *, check: bool) -> ExitStatus:

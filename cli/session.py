@@ -121,7 +121,8 @@ class Session:
             answer = self._ask_model(self._editor, result.path, text, instruction)
             result.stats, result.figures = answer.stats, answer.figures
             _take(answer, result, result.source, text)
-            result.left_out = left_out(result.source.data.decode(), result.content.decode(), instruction)
+            edited = to_lf(result.content.decode()).lstrip("\ufeff")
+            result.left_out = left_out(text, edited, instruction)
         except CommandError as error:
             result.fail(str(error))
 

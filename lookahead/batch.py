@@ -55,7 +55,7 @@ def _follow(now, tokens, length, survival):
     """Take a text in; 0 if it is another one, or does not fit into the arrays."""
     text, registers = now.index.text, now.index.registers
     known, stop = registers[sam.LENGTH] - now.numbers[TEXT_START], now.numbers[TEXT_START] + length
-    if length < known or stop > len(text):
+    if length < known or length > len(tokens) or stop > len(text):
         return 0
     for at in range(max(known - _TAIL, 0), known):
         if text[now.numbers[TEXT_START] + at] != tokens[at]:
@@ -141,8 +141,7 @@ class Batch:
     """
 
     def __init__(self, pacing: BatchPacing, knowledge: Pacing) -> None:
-        self._pacing = pacing
-        self._survival = knowledge.survival
+        self._pacing, self._knowledge = pacing, knowledge
         self._tokens = np.zeros((0, 0), np.int32)
         self._make_room(8)
         self.seat((), (), (), ())
@@ -158,13 +157,14 @@ class Batch:
             lengths: Tokens of each.
             rooms: Draft tokens that there is room for, for each.
         """
-        self._proposers = proposers
+        self._proposers: Sequence[LookupProposer] = ()  # until all have their seats
         if len(proposers) > len(self._seats):
             self._make_room(2 * len(proposers))
         seats, width, at = self._seats, self._seats.strides[0], 0
         for proposer, place, length, room in zip(proposers, places, lengths, rooms, strict=True):
             _SEAT.pack_into(seats, at, proposer.handle, place, length, room)
             at += width
+        self._proposers = tuple(proposers)
 
     def follow(self, tokens: NDArray[Any]) -> list[int]:
         """Let each proposer take in what its text has more than it knows.
@@ -181,8 +181,9 @@ class Batch:
         if not proposers:
             return []
         if tokens is not self._tokens:
-            self._tokens = np.ascontiguousarray(tokens, np.int32)
-            self._desk.entries[_TOKENS:] = address_of(self._tokens), self._tokens.shape[1]
+            texts = np.ascontiguousarray(tokens, np.int32)
+            _, columns = texts.shape
+            self._desk.entries[_TOKENS:], self._tokens = (address_of(texts), columns), texts
         missed = follow_rows(self._desk.handle, len(proposers))
         for proposer in proposers:
             proposer.index.catch_up()
@@ -198,8 +199,9 @@ class Batch:
         count = len(self._proposers)
         if not count:
             return []
-        costs, room = self._pacing.deciding(requests, count)
-        taken = draft_rows(self._desk.handle, count, costs, room, requests, most, self._pacing.measures)
+        costs, scratch = self._pacing.deciding(requests, count)  # both are held until the kernel has ended
+        measures = self._pacing.measures
+        taken = draft_rows(self._desk.handle, count, costs.handle, scratch.places.handle, requests, most, measures)
         if not taken:
             return [[] for _ in self._proposers]
         flat, drafts, start = self._drafts[:taken].tolist(), [], 0
@@ -208,10 +210,14 @@ class Batch:
             start += length
         return drafts
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a copy start without seats: those here are of other proposers than the copied ones."""
+        return Batch, (self._pacing, self._knowledge)
+
     def _make_room(self, count: int) -> None:
         self._seats = np.zeros((count, DRAFTED + 1), np.int64)
         self._drafts = np.zeros(count * MAX_DEPTH, np.int32)
-        arrays = self._seats, np.zeros((count, MAX_DEPTH + 1)), self._drafts, *self._survival, self._tokens
+        arrays = self._seats, np.zeros((count, MAX_DEPTH + 1)), self._drafts, *self._knowledge.survival, self._tokens
         self._desk = Addresses(arrays, [self._tokens.shape[1]])
 
     def warm_up(self) -> None:

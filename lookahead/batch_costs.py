@@ -70,7 +70,7 @@ def new_room(requests: int) -> Room:
 
 def new_costs(requests: int) -> Costs:
     """Return what is assumed of so many requests before anything was measured: a step without drafts costs 1."""
-    passed, plain = np.array([0, _LEAST_PATIENCE]), np.array([0, 0, 0, _LEAST_INTERVAL])
+    passed, plain = np.array([0, _LEAST_PATIENCE], np.int64), np.array([0, 0, 0, _LEAST_INTERVAL], np.int64)
     made = Costs(np.zeros((POINTS, 3)), np.zeros(2), passed, plain)
     begin(made.table, made.worth, requests)
     return made

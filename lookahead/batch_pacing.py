@@ -7,18 +7,31 @@ they are of, as many as make the step worth its time. For one request this is th
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.batch_costs import COUNT, Costs, choose, cost, new_costs, new_room, observe
+from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
 from lookahead.stored import check_format, check_numbers
 from lookahead.views import Addresses
 
 _INHERITED = 4.0
 _FORMAT, _BUCKETS = 2, 32
 _SHORTEST_S, _LONGEST_S = 1e-6, 1e3
+
+
+class _Scratch(NamedTuple):
+    """Room for a decision, and where it lies."""
+
+    room: Room
+    places: Addresses
+
+    @classmethod
+    def of(cls, rows: int) -> "_Scratch":
+        """Return room for so many rows."""
+        room = new_room(rows)
+        return cls(room, Addresses(room, [len(room.lengths)]))
 
 
 class BatchPacing:
@@ -40,14 +53,14 @@ class BatchPacing:
         self.measures = measures
         self._knowledge: dict[int, Costs] = {}
         self._places: dict[int, Addresses] = {}
-        self._make_room(1)
+        self._scratch = _Scratch.of(1)
         self._chances = np.zeros((1, 1))
 
     def observe(self, requests: int, width: int, seconds: float, tokens: int) -> None:
         """Take in a step that read ``width`` tokens of so many requests and nothing else, and emitted ``tokens``."""
         if self.measures and _SHORTEST_S < seconds < _LONGEST_S:
-            costs, room = self.deciding(requests, 1)
-            observe(costs, room, requests, width, seconds, tokens)
+            costs, scratch = self.deciding(requests, 1)
+            observe(costs.handle, scratch.places.handle, requests, width, seconds, tokens)
 
     def lengths(self, chances: Sequence[NDArray[np.float64]], most: int, requests: int = 0) -> list[int]:
         """Return how many draft tokens of each request are worth verifying now; 0 is an answer.
@@ -58,33 +71,33 @@ class BatchPacing:
             requests: Requests in the step, those that have nothing to draft included; as many as ``chances`` if 0.
         """
         requests = max(requests, len(chances))
-        costs, room = self.deciding(requests, len(chances))
-        choose(self._gathered(chances), costs, room, requests, most, self.measures)
-        return self._room.lengths[: len(chances)].tolist()
+        costs, scratch = self.deciding(requests, len(chances))
+        choose(self._gathered(chances), costs.handle, scratch.places.handle, requests, most, self.measures)
+        return scratch.room.lengths[: len(chances)].tolist()
 
-    def deciding(self, requests: int, rows: int) -> tuple[int, int]:
-        """Return where costs and scratch lie for steps of so many requests, of which so many may have drafts."""
-        if rows > len(self._room.lengths):
-            self._make_room(2 * rows)
-        bucket = _bucket(requests)
-        if bucket not in self._places:
-            self._places[bucket] = Addresses(self._known(requests))
-        return self._places[bucket].handle, self._scratch.handle
+    def deciding(self, requests: int, rows: int) -> "tuple[Addresses, _Scratch]":
+        """Return where costs and scratch lie for steps of so many requests, of which so many may have drafts.
 
-    def _make_room(self, rows: int) -> None:
-        self._room = new_room(rows)
-        self._scratch = Addresses(self._room, [len(self._room.lengths)])
+        Threads share them, and another may put larger scratch in its place: keep both for as long as a kernel runs.
+        """
+        if rows > len(self._scratch.room.lengths):
+            self._scratch = _Scratch.of(2 * rows)
+        scratch, bucket = self._scratch, _bucket(requests)
+        places = self._places.get(bucket)
+        if places is None:
+            places = self._places.setdefault(bucket, Addresses(self._known(requests)))
+        return places, scratch
 
     def _gathered(self, chances: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the chances as one array [requests, depths + 1], ended by zeros."""
-        depths = max(map(len, chances), default=0)
-        if len(chances) > len(self._chances) or depths >= self._chances.shape[1]:
-            shape = max(len(chances), len(self._chances)), max(depths + 1, self._chances.shape[1])
-            self._chances = np.zeros(shape)
+        depths, made = max(map(len, chances), default=0), self._chances
+        if len(chances) > len(made) or depths >= made.shape[1]:
+            shape = max(len(chances), len(made)), max(depths + 1, made.shape[1])
+            made = self._chances = np.zeros(shape)
         for row, each in enumerate(chances):
-            self._chances[row, : len(each)] = each
-            self._chances[row, len(each)] = 0.0
-        return self._chances[: len(chances)]
+            made[row, : len(each)] = each
+            made[row, len(each)] = 0.0
+        return made[: len(chances)]
 
     @staticmethod
     @cache
@@ -97,7 +110,7 @@ class BatchPacing:
 
     def cost(self, requests: int, width: int) -> float:
         """Return the seconds of a step of ``width`` tokens of so many requests; before the first, a plain one is 1."""
-        return float(cost(self._known(requests).table, self._room.levels, width))
+        return float(cost(self._known(requests).table, self._scratch.room.levels, width))
 
     def state(self) -> dict[str, Any]:
         """Return what was learned as arrays by name."""
@@ -134,10 +147,11 @@ class BatchPacing:
         found = self._knowledge.get(bucket)
         if found is None:
             smaller = [other for other in self._knowledge if other < bucket]
-            found = self._knowledge[bucket] = new_costs(requests)
+            made = new_costs(requests)
             if smaller and self.measures:
-                found.table[:] = self._knowledge[max(smaller)].table
-                found.table[:, COUNT] = np.minimum(found.table[:, COUNT], _INHERITED)
+                made.table[:] = self._knowledge[max(smaller)].table
+                made.table[:, COUNT] = np.minimum(made.table[:, COUNT], _INHERITED)
+            found = self._knowledge.setdefault(bucket, made)  # another thread may have been faster
         return found
 
 

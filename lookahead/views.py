@@ -26,7 +26,11 @@ class Addresses:
         numbers: Entries behind the addresses.
 
     Attributes:
+        entries: int64, the addresses and the numbers.
         handle: The address of the entries, by which a kernel finds them.
+
+    Raises:
+        ValueError: An array is not contiguous.
 
     Example:
         >>> places = Addresses([np.zeros(3)])
@@ -36,6 +40,8 @@ class Addresses:
 
     def __init__(self, arrays: Sequence[NDArray[Any]], numbers: Sequence[int] = ()) -> None:
         self._arrays = tuple(arrays)
+        if not all(array.flags.c_contiguous for array in self._arrays):
+            raise ValueError("arrays must be contiguous: copy those that are not with np.ascontiguousarray")
         self.entries = np.array([*map(address_of, self._arrays), *numbers], np.int64)
         self.handle = address_of(self.entries)
 

@@ -135,3 +135,25 @@ def test_a_batch_of_none_drafts_nothing() -> None:
     batch = Batch(BatchPacing(), Pacing())
     assert batch.follow(np.zeros((0, 5), np.int32)) == []
     assert batch.propose(most=5, requests=1) == []
+
+
+def test_a_copied_batch_has_no_seats_but_knows_the_same() -> None:
+    knowledge = Pacing()
+    batch = Batch(BatchPacing(measures=False), knowledge)
+    made = LookupProposer(LookupConfig(), [5, 6, 7], pacing=knowledge)
+    batch.seat([made], [0], [5], [4])
+    other = copy.deepcopy(batch)
+    assert other.propose(most=4, requests=1) == []
+    assert batch.follow(np.array([[5, 6, 7, 5, 6]], np.int32)) == []
+    assert batch.propose(most=4, requests=1) == [[7, 5, 6, 7]]
+
+
+def test_what_is_no_table_of_texts_is_refused_and_forgotten() -> None:
+    knowledge = Pacing()
+    batch = Batch(BatchPacing(measures=False), knowledge)
+    batch.seat([LookupProposer(LookupConfig(), [5, 6, 7], pacing=knowledge)], [0], [5], [4])
+    text = np.array([5, 6, 7, 5, 6], np.int32)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="unpack"):
+            batch.follow(text)
+    assert batch.follow(text[None]) == []

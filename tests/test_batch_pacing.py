@@ -4,6 +4,7 @@ import copy
 import pickle
 from itertools import pairwise
 from random import Random
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -67,6 +68,27 @@ def test_a_copy_knows_the_same_and_learns_alone(copied) -> None:
         other.observe(4, 8, 9.0, 4)
     assert other.cost(4, 8) > 5.0
     assert pacing.cost(4, 8) == pytest.approx(1.6, rel=0.1)
+
+
+def test_threads_may_share_it() -> None:
+    pacing, failures = BatchPacing(), []
+
+    def work(seed: int) -> None:
+        draw = Random(seed)
+        for step in range(300):
+            rows = draw.randrange(1, 2 + step)  # more and more, so that the scratch is replaced meanwhile
+            lengths = pacing.lengths([falling(0.9, 0.5)] * rows, most=2 * rows)
+            if len(lengths) != rows or not all(0 <= length <= 2 for length in lengths):
+                failures.append(lengths)
+            pacing.observe(rows, rows + sum(lengths), 1.0 + 0.001 * rows, rows)
+
+    threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert np.isfinite([pacing.cost(rows, rows + 1) for rows in (1, 8, 64)]).all()
 
 
 def test_no_more_is_drafted_than_fits_into_the_step() -> None:

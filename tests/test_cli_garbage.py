@@ -7,6 +7,22 @@ import pytest
 from lookahead.cli.garbage import collector_paused
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays_frozen():
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_was_loaded_is_not_looked_through_again_unless_loading_failed():
+    with pytest.raises(ValueError, match="broken"), collector_paused():
+        raise ValueError("broken")
+    assert gc.get_freeze_count() == 0
+    with collector_paused():
+        pass
+    assert gc.get_freeze_count() > 0
+
+
 def test_the_collector_rests_inside_and_works_outside():
     assert gc.isenabled()
     with collector_paused():

@@ -29,6 +29,20 @@ def test_what_the_instruction_names_may_go(instruction):
     assert left_out(TWO, TWO[: TWO.index("    def ship")], instruction) == []
 
 
+def test_what_stood_inside_goes_with_it():
+    assert left_out(TWO, "def keep():\n    return 1\n", "Delete the class Box.") == []
+    assert left_out(TWO, "def keep():\n    return 1\n", "Tidy up.") == ["Box"]
+
+
+def test_a_method_may_not_get_lost_as_its_class_is_renamed():
+    renamed = TWO[: TWO.index("    def ship")].replace("Box", "Crate")
+    assert left_out(TWO, renamed, "Rename the class Box to Crate.") == ["ship"]
+
+
+def test_a_function_that_became_a_constant_is_still_there():
+    assert left_out("function area(r) {\n", "export const area = (r) => 3 * r * r\n", "Use arrow functions.") == []
+
+
 def test_of_two_of_the_same_name_one_may_be_missing():
     assert left_out(TWO, TWO.replace("    def keep(self):\n        return 2\n\n", ""), "Tidy up.") == ["keep"]
 
@@ -47,13 +61,21 @@ def test_nothing_is_said_where_nothing_is_gone(after):
         "pub fn gone() {",
         "func gone() {",
         "public static class gone {",
+        "pub(crate) unsafe fn gone<T>(x: T) {",
+        "func (s *Store) gone(key string) {",
+        "fun gone(x: Int): Int {",
+        "function M.gone(x)",
+        "class gone extends Base {",
+        "  def self.gone",
     ],
 )
 def test_other_languages_have_definitions_too(line):
     assert left_out(f"{line}\n", "x\n", "Tidy up.") == ["gone"]
 
 
-@pytest.mark.parametrize("line", ["# the class gone", "x = 'def gone'", "undefined gone"])
+@pytest.mark.parametrize(
+    "line", ["# the class gone", "x = 'def gone'", "undefined gone", "class that is gone", "function returns it"]
+)
 def test_what_is_no_definition_is_not_missed(line):
     assert left_out(f"{line}\n", "x\n", "Tidy up.") == []
 
