@@ -6,6 +6,7 @@ from itertools import pairwise
 from random import Random
 from threading import Thread
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,6 +71,7 @@ def test_a_copy_knows_the_same_and_learns_alone(copied) -> None:
     assert pacing.cost(4, 8) == pytest.approx(1.6, rel=0.1)
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="only a compiled kernel runs without another thread between")
 def test_threads_may_share_it() -> None:
     pacing, failures = BatchPacing(), []
 
