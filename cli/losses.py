@@ -57,5 +57,5 @@ def _definitions(text: str) -> list[tuple[int, str]]:
 
 def _is_bound(name: str, text: str) -> bool:
     """Return whether a text still gives something the name: a function that became a constant, say."""
-    binding = rf"^[ \t]*(?:export[ \t]+)?(?:(?:const|let|var|type)[ \t]+)?{re.escape(name)}\b[^=\n]*="
+    binding = rf"^[ \t]*(?:export[ \t]+)?(?:(?:const|let|var|type)[ \t]+)?{re.escape(name)}\b[^=(\n]*=(?!=)"
     return re.search(binding, text, re.MULTILINE) is not None

@@ -9,6 +9,10 @@ from lookahead.cli.editor import Answer
 from lookahead.cli.errors import CommandError, ExitStatus
 from lookahead.cli.main import main
 
+OLD = "alpha = 1\nbeta = 2\n"
+NEW = "alpha = 1\ngamma = 2\n"
+DIFF = "@@ -1,2 +1,2 @@\n alpha = 1\n-beta = 2\n+gamma = 2\n"
+EDIT = ("edit", "-i", "Rename beta to gamma")
 STATS = {
     "prompt_tokens": 10,
     "generated_tokens": 9,

@@ -2,6 +2,8 @@
 
 import os
 import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models gain nothing from threads, and wait for busy cores
 
@@ -12,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from lookahead.batch_pacing import BatchPacing
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED
+
+if TYPE_CHECKING:
+    from cli_fakes import Recorder
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and all that it starts
 
@@ -38,3 +43,25 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (1, 4000, 1):
         free.observe(1, width, seconds=1.0, tokens=1)
     monkeypatch.setattr(BatchPacing, "deciding", lambda self, requests, rows: deciding(free, 1, rows))
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch) -> "Recorder":
+    """A perfect model for the instruction of ``cli_fakes.EDIT``; tests may put another one inside."""
+    from cli_fakes import Recorder, replacing
+
+    from lookahead.cli import session
+
+    recorder = Recorder(replacing("beta", "gamma"))
+    monkeypatch.setattr(session, "load_editor", lambda args, console, trace: recorder)
+    return recorder
+
+
+@pytest.fixture
+def file(tmp_path: Path, editor: "Recorder") -> Path:
+    """A file to edit by it."""
+    from cli_fakes import OLD
+
+    path = tmp_path / "a.py"
+    path.write_text(OLD)
+    return path

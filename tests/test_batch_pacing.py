@@ -4,13 +4,13 @@ import copy
 import pickle
 from itertools import pairwise
 from random import Random
-from threading import Thread
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threads import at_once
 
 from lookahead.batch_pacing import BatchPacing
 
@@ -84,11 +84,7 @@ def test_threads_may_share_it() -> None:
                 failures.append(lengths)
             pacing.observe(rows, rows + sum(lengths), 1.0 + 0.001 * rows, rows)
 
-    threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work)
     assert not failures
     assert np.isfinite([pacing.cost(rows, rows + 1) for rows in (1, 8, 64)]).all()
 

@@ -43,6 +43,11 @@ def test_a_function_that_became_a_constant_is_still_there():
     assert left_out("function area(r) {\n", "export const area = (r) => 3 * r * r\n", "Use arrow functions.") == []
 
 
+@pytest.mark.parametrize("use", ["keep(width=3)", "keep == 1", "print(keep)"])
+def test_what_is_only_used_is_missed(use):
+    assert left_out("def keep(width):\n", f"{use}\n", "Tidy up.") == ["keep"]
+
+
 def test_of_two_of_the_same_name_one_may_be_missing():
     assert left_out(TWO, TWO.replace("    def keep(self):\n        return 2\n\n", ""), "Tidy up.") == ["keep"]
 

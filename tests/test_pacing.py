@@ -3,10 +3,10 @@
 import random
 import subprocess
 import sys
-from threading import Thread
 
 import numpy as np
 import pytest
+from threads import at_once
 
 from lookahead import LookupConfig, LookupProposer
 from lookahead.pacing import Pacing
@@ -166,11 +166,7 @@ def test_threads_may_share_it() -> None:
             pacing.observe(len(draft) + 1, 1.0, 1)
             made.extend([draw.randrange(5)])
 
-    threads = [Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work)
     assert not failures
     assert np.isfinite(pacing.survival.weights).all()
 
