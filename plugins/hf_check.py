@@ -1,6 +1,7 @@
 """Checks of a model and of token ids: is the block forward exact, are the ids the model's."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -43,8 +44,8 @@ def block_forward_reason(model: Any, call: Call) -> str | None:
 def _measured(model: Any, call: Call, static: bool) -> str | None:
     """Measure; a model that can't be measured like this can't be trusted either."""
     kind = model.config.model_type
-    read = {name: call.model_kwargs.get(name) for name in ("encoder_outputs", "attention_mask")}
     try:
+        read = {name: _first_row(call.model_kwargs.get(name)) for name in ("encoder_outputs", "attention_mask")}
         error = block_forward_error(model, read if model.config.is_encoder_decoder else {}, static)
     except Exception as failure:
         return f"the multi-token forward of this {kind} model could not be checked ({type(failure).__name__})"
@@ -56,6 +57,15 @@ def _measured(model: Any, call: Call, static: bool) -> str | None:
 def block_forward_tolerance(dtype: torch.dtype) -> float:
     """Return the largest relative difference that rounding explains between a block and single tokens."""
     return max(1e-4, 16 * torch.finfo(dtype).eps)
+
+
+def _first_row(read: Any) -> Any:
+    """Return what the encoder has read for the first row of a batch: the check decodes one."""
+    if isinstance(read, Tensor):
+        return read[:1]
+    if isinstance(read, Mapping):
+        return type(read)(**{name: _first_row(value) for name, value in read.items()})
+    return type(read)(map(_first_row, read)) if isinstance(read, list | tuple) else read
 
 
 @torch.no_grad()
