@@ -30,7 +30,7 @@ class LookupConfig:
         references: Further texts that the output may copy from, each as text or token ids.
         memory: Namespace of the model's memory store to copy from as well; empty for none.
         remember: Add the finished output to that namespace.
-        trees: Draft several first tokens side by side where that pays and the model can read it: 3.5 % faster at a
+        trees: Draft several continuations side by side where that pays and the model can read it: 3 % faster at a
             cost of 0.3 %, no difference at 10 %.
         fixed_width: Tokens that every forward pass after the prefill reads, always from a multiple of it on, drafts
             padded up to the next; 0 lets each step read what it drafts. In bf16 and fp16 a forward rounds differently

@@ -21,7 +21,7 @@ from lookahead.survival import Survival, chance, learn_token
 from lookahead.trail import AT, LEFT, follow
 
 _FAINT = 1e-3  # a candidate is not followed to where it hardly survives
-_CAUTION, _BRANCH_CAUTION = 1.1, 2.0
+_CAUTION, _BRANCH_CAUTION = 1.1, 1.4
 _RATE_STEP, _FIRST_RATE = 0.1, 0.4
 ROW, FOLLOWED, PLANNED = range(3)
 
@@ -96,22 +96,23 @@ def best_length(plan, curve, worth):
 def branch_step(index, candidates, survival, plan, curve, worth, length, most):
     """Write `length` chosen tokens to the plan's nodes, and behind them the branches that pay; returns how many.
 
-    A branch is another first token and what follows it there, as far as that is worth the width it adds; there are at
-    most `most` nodes in all.
+    A branch is what another candidate goes on with where it leaves the draft, be it at once or later, as far as that is
+    worth the width it adds; there are at most `most` nodes in all.
     """
     automaton, offered = Automaton(*index), Candidates(*candidates)
     known, made = Survival(*survival), Plan(*plan)
     rate, row, nodes = _rate(made, curve, worth), made.chosen[ROW], 0
     for depth in range(length):
-        nodes = _add_node(made.nodes, nodes, offered, row, depth)
+        nodes = _add_node(made.nodes, nodes, nodes - 1, offered, row, depth)
     for rival in range(offered.count[0]):
-        if nodes == most or _stands_first(made.nodes, nodes, offered.tokens[rival, 0]):
+        if nodes == most:
             continue
-        reach = most - nodes
+        shared, parent = _shared(made.nodes, nodes, offered, rival)
+        reach = shared + most - nodes
         followed = _follow(automaton, offered, known, made, rival, made.rival, made.path[MAX_DEPTH:], reach)
-        kept = _branch_length(made.rival, followed, curve, rate, nodes)
-        for depth in range(kept):
-            nodes = _add_node(made.nodes, nodes, offered, rival, depth)
+        for depth in range(shared, _branch_end(made.rival, shared, followed, curve, rate, nodes)):
+            nodes = _add_node(made.nodes, nodes, parent, offered, rival, depth)
+            parent = nodes - 1
     return nodes
 
 
@@ -126,33 +127,35 @@ def _rate(plan, curve, worth):
 
 
 @part
-def _branch_length(alive, followed, curve, rate, nodes):
-    """How many tokens of a branch pay behind `nodes` draft tokens."""
-    gain, best, length = 0.0, 0.0, 0
-    for depth in range(followed):
+def _branch_end(alive, start, followed, curve, rate, nodes):
+    """Up to which depth the tokens of a branch that leaves the draft at depth `start` pay behind `nodes` tokens."""
+    gain, best, end = 0.0, 0.0, start
+    for depth in range(start, followed):
         gain += alive[depth]
-        left = gain - _BRANCH_CAUTION * rate * (curve[nodes + depth + 2] - curve[nodes + 1])
+        left = gain - _BRANCH_CAUTION * rate * (curve[nodes + depth - start + 2] - curve[nodes + 1])
         if left > best:
-            best, length = left, depth + 1
-    return length
+            best, end = left, depth + 1
+    return end
 
 
 @part
-def _add_node(nodes, count, candidates, row, depth):
-    """Add a candidate's token to the draft; its parent is the node before it."""
+def _add_node(nodes, count, parent, candidates, row, depth):
+    """Add a candidate's token to the draft behind its parent."""
     nodes[count, 0] = candidates.tokens[row, depth]
-    nodes[count, 1] = count - 1 if depth > 0 else -1
+    nodes[count, 1] = parent
     nodes[count, 2] = candidates.origins[row, depth]
     return count + 1
 
 
 @part
-def _stands_first(nodes, count, token):
-    """Whether a branch of the draft starts with the token."""
-    node = 0
-    while node < count and not (nodes[node, 0] == token and nodes[node, 1] < 0):
+def _shared(nodes, count, candidates, row):
+    """How many tokens of a candidate the draft has already, and the node of the last of them; -1 for the root."""
+    depth, parent, node = 0, -1, 0
+    while node < count and depth < candidates.facts[row, LENGTH]:
+        if nodes[node, 1] == parent and nodes[node, 0] == candidates.tokens[row, depth]:
+            depth, parent = depth + 1, node
         node += 1
-    return node < count
+    return depth, parent
 
 
 @kernel

@@ -50,7 +50,7 @@ class LookupProposer:
         vocabulary: Ids from here on are no tokens of the model; a draft ends before them.
 
     Attributes:
-        branches: Whether drafts may be trees: several first tokens side by side, for a target that can read them.
+        branches: Whether drafts may be trees: several continuations side by side, for a target that can read them.
         reference_starts: Where each reference starts in the index.
         text_start: Where the prompt starts in it.
         shared: What is known of the steps of a whole batch, where its rows are read without padding and share a step.

@@ -22,7 +22,7 @@ NEW = 40
 
 
 class Trees:
-    """A proposer of random trees; one branch, never the first, follows the right continuation for a while."""
+    """A proposer of random trees: the right continuation is never the first branch, and leaves it at once or later."""
 
     def __init__(self, continuation: Sequence[int], seed: int) -> None:
         self.continuation, self.random = list(continuation), random.Random(seed)
@@ -37,14 +37,16 @@ class Trees:
             return EMPTY
         right = self.continuation[self.done : self.done + self.random.randint(0, min(room, 5))]
         wrong = [self.random.randrange(VOCABULARY) for _ in range(self.random.randint(1, min(room, 4)))]
+        common = self.random.randint(0, min(len(right), len(wrong) - 1))
+        wrong[:common] = right[:common]
         tokens, parents = list(wrong), [-1, *range(len(wrong) - 1)]
-        if right and right[0] != wrong[0]:
-            parents += [-1, *range(len(tokens), len(tokens) + len(right) - 1)]
-            tokens += right
+        if right[common:] and right[common] != wrong[common]:
+            parents += [common - 1, *range(len(tokens), len(tokens) + len(right) - common - 1)]
+            tokens += right[common:]
             self.drafted += 1
         if len(wrong) > 1:  # a fork below the first level
-            fork = (wrong[1] + 1) % VOCABULARY
-            tokens.append(fork)
+            taken = {token for token, parent in zip(tokens, parents, strict=True) if parent == 0}
+            tokens.append(min(set(range(VOCABULARY)) - taken))
             parents.append(0)
         return Draft(tuple(tokens), tuple(parents))
 

@@ -198,6 +198,15 @@ def test_other_first_tokens_stand_beside_the_likeliest_where_width_is_cheap() ->
     assert draft.child(three, 4) is not None
 
 
+def test_candidates_that_part_later_share_the_draft_up_to_there() -> None:
+    draft = branching([1, 2, 3, 8, 4, 5, 1, 2, 3, 8, 6, 7, 1, 2]).propose(64)
+    three = draft.child(-1, 3)
+    eight = draft.child(three, 8)
+    assert draft.child(eight, 4) is not None
+    assert draft.child(eight, 6) is not None
+    assert draft.parents.count(-1) == 1
+
+
 def test_a_tree_keeps_room_and_cap() -> None:
     text = [1, 2, 3, 4, 5, 6, 7, 1, 2, 8, 9, 10, 11, 12, 1, 2]
     assert len(branching(text, max_draft=4).propose(9)) <= 4
