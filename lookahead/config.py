@@ -26,11 +26,11 @@ class LookupConfig:
         min_match: Tokens before the copied place that must agree with the last ones, at least. 0 also lets a copy go
             on right behind a token that differs. 1: up to 3 % slower, 2: 4 to 16 % slower.
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
-            It need not be part of the prompt: without it there, edits run at 0.98 to 1.07 of the speed.
+            It need not be part of the prompt: without it there, edits run at 0.98 to 1.06 of the speed.
         references: Further texts that the output may copy from, each as text or token ids.
         memory: Namespace of the model's memory store to copy from as well; empty for none.
         remember: Add the finished output to that namespace.
-        trees: Draft several continuations side by side where that pays and the model can read it: 3 % faster at a
+        trees: Draft several continuations side by side where that pays and the model can read it: 4 % faster at a
             cost of 0.3 %, no difference at 10 %.
         fixed_width: Tokens that every forward pass after the prefill reads, always from a multiple of it on, drafts
             padded up to the next; 0 lets each step read what it drafts. In bf16 and fp16 a forward rounds differently

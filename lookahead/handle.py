@@ -108,8 +108,6 @@ def standing(handle):
         flat_int64(at[_PLAN + 3], 3),
         flat_float64(at[_PLAN + 4], 1),
         flat_int64(at[_PLAN + 5], 3),
-        flat_float64(at[_PLAN + 6], MAX_DEPTH),
-        table_int64(at[_PLAN + 7], MAX_DEPTH, 3),
     )
     return Standing(
         index,

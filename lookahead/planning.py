@@ -20,8 +20,8 @@ from lookahead.sources import Ground, gather
 from lookahead.survival import Survival, chance, learn_token
 from lookahead.trail import AT, LEFT, follow
 
-_FAINT = 1e-3  # a candidate is not followed to where it hardly survives
-_CAUTION, _BRANCH_CAUTION = 1.1, 1.4
+FAINT = 1e-3  # a candidate is not followed to where it hardly survives
+_CAUTION = 1.1
 _RATE_STEP, _FIRST_RATE = 0.1, 0.4
 ROW, FOLLOWED, PLANNED = range(3)
 
@@ -32,8 +32,7 @@ class Plan(NamedTuple):
     `first` int32 [candidates, features] of the candidates' first tokens; `path` int32 [depth + 1, features] of the
     chosen one's, and scratch; `alive` float64 [depth], its survival; `chosen` int64 [3], its row (-1 for none), how far
     it was followed, and whether nothing has come since; `rate` float64 [1], the running share of expected tokens that
-    came; `states` int64 [3] and `rival` float64 [depth], scratch; `nodes` int64 [depth, 3], tokens, parents and origins
-    of a tree.
+    came; `states` int64 [3], scratch.
     """
 
     first: np.ndarray
@@ -42,8 +41,6 @@ class Plan(NamedTuple):
     chosen: np.ndarray
     rate: np.ndarray
     states: np.ndarray
-    rival: np.ndarray
-    nodes: np.ndarray
 
 
 def empty_plan() -> Plan:
@@ -55,8 +52,6 @@ def empty_plan() -> Plan:
         np.array([-1, 0, 0], np.int64),
         np.full(1, _FIRST_RATE),
         np.zeros(3, np.int64),
-        np.zeros(MAX_DEPTH),
-        np.zeros((MAX_DEPTH, 3), np.int64),
     )
 
 
@@ -71,7 +66,7 @@ def plan_step(index, documents, limits, swaps, trail, candidates, least, vocabul
     made.chosen[FOLLOWED], made.chosen[PLANNED] = 0, 1
     row = made.chosen[ROW]
     if row >= 0:
-        followed = _follow(ground.automaton, ground.candidates, known, made, row, made.alive, made.path, room)
+        followed = follow_candidate(ground.automaton, ground.candidates, known, made, row, made.alive, made.path, room)
         made.chosen[FOLLOWED] = followed
 
 
@@ -82,7 +77,7 @@ def best_length(plan, curve, worth):
     `curve` float64 [widths]: cost in plain steps; `worth`: tokens that a plain step's time brought lately.
     """
     made = Plan(*plan)
-    rate = _rate(made, curve, worth)
+    rate = step_worth(made, curve, worth)
     expected, best, length = 1.0, 1.0 - rate * curve[1], 0
     for depth in range(made.chosen[FOLLOWED]):
         expected += made.alive[depth]
@@ -92,70 +87,14 @@ def best_length(plan, curve, worth):
     return length
 
 
-@kernel
-def branch_step(index, candidates, survival, plan, curve, worth, length, most):
-    """Write `length` chosen tokens to the plan's nodes, and behind them the branches that pay; returns how many.
-
-    A branch is what another candidate goes on with where it leaves the draft, be it at once or later, as far as that is
-    worth the width it adds; there are at most `most` nodes in all.
-    """
-    automaton, offered = Automaton(*index), Candidates(*candidates)
-    known, made = Survival(*survival), Plan(*plan)
-    rate, row, nodes = _rate(made, curve, worth), made.chosen[ROW], 0
-    for depth in range(length):
-        nodes = _add_node(made.nodes, nodes, nodes - 1, offered, row, depth)
-    for rival in range(offered.count[0]):
-        if nodes == most:
-            continue
-        shared, parent = _shared(made.nodes, nodes, offered, rival)
-        reach = shared + most - nodes
-        followed = _follow(automaton, offered, known, made, rival, made.rival, made.path[MAX_DEPTH:], reach)
-        for depth in range(shared, _branch_end(made.rival, shared, followed, curve, rate, nodes)):
-            nodes = _add_node(made.nodes, nodes, parent, offered, rival, depth)
-            parent = nodes - 1
-    return nodes
-
-
 @part
-def _rate(plan, curve, worth):
+def step_worth(plan, curve, worth):
     """The tokens that the time of a plain step is worth."""
     expected, most = 1.0, 1.0
     for depth in range(plan.chosen[FOLLOWED]):
         expected += plan.alive[depth]
         most = max(most, expected / curve[depth + 2])
     return _CAUTION * math.sqrt(max(1.0, worth) * most)
-
-
-@part
-def _branch_end(alive, start, followed, curve, rate, nodes):
-    """Up to which depth the tokens of a branch that leaves the draft at depth `start` pay behind `nodes` tokens."""
-    gain, best, end = 0.0, 0.0, start
-    for depth in range(start, followed):
-        gain += alive[depth]
-        left = gain - _BRANCH_CAUTION * rate * (curve[nodes + depth - start + 2] - curve[nodes + 1])
-        if left > best:
-            best, end = left, depth + 1
-    return end
-
-
-@part
-def _add_node(nodes, count, parent, candidates, row, depth):
-    """Add a candidate's token to the draft behind its parent."""
-    nodes[count, 0] = candidates.tokens[row, depth]
-    nodes[count, 1] = parent
-    nodes[count, 2] = candidates.origins[row, depth]
-    return count + 1
-
-
-@part
-def _shared(nodes, count, candidates, row):
-    """How many tokens of a candidate the draft has already, and the node of the last of them; -1 for the root."""
-    depth, parent, node = 0, -1, 0
-    while node < count and depth < candidates.facts[row, LENGTH]:
-        if nodes[node, 1] == parent and nodes[node, 0] == candidates.tokens[row, depth]:
-            depth, parent = depth + 1, node
-        node += 1
-    return depth, parent
 
 
 @kernel
@@ -193,14 +132,14 @@ def _choose(automaton, candidates, known, plan):
 
 
 @part
-def _follow(automaton, candidates, known, plan, row, alive_at, path, room):
+def follow_candidate(automaton, candidates, known, plan, row, alive_at, path, room):
     """Compute the survival along a candidate; returns how far it was followed."""
     facts, tokens, kinds, states = candidates.facts[row], candidates.tokens[row], candidates.kinds[row], plan.states
     start_states(automaton.nodes, sam.matched_state(automaton), facts, states)
     rate, alive, depth = plan.rate[0], 1.0, 0
     for i in range(FEATURES):
         path[0, i] = plan.first[row, i]
-    while depth < min(room, facts[LENGTH]) and alive >= _FAINT:
+    while depth < min(room, facts[LENGTH]) and alive >= FAINT:
         token, codes = tokens[depth], path[min(depth, path.shape[0] - 1)]
         if depth > 0:
             encode(automaton, facts, kinds[depth], depth, 0, rate, token, tokens[depth - 1], states, codes)

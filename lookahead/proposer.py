@@ -27,10 +27,11 @@ from lookahead.handle import Handle
 from lookahead.index import MAX_TOKEN, SuffixIndex
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
-from lookahead.planning import FOLLOWED, PLANNED, ROW, branch_step, empty_plan, learn_step, plan_step
+from lookahead.planning import FOLLOWED, PLANNED, ROW, empty_plan, learn_step, plan_step
 from lookahead.replacements import empty_swaps
 from lookahead.stats import StepRecord
 from lookahead.trail import empty_trail
+from lookahead.tree import Tree, empty_tree, tree_step
 
 _NO_END = 2**62
 
@@ -79,6 +80,7 @@ class LookupProposer:
         self._index = SuffixIndex()
         self._swaps = empty_swaps()
         self._candidates, self._plan = empty_candidates(), empty_plan()
+        self._tree: Tree | None = None
         self._prediction = prediction
         self.branches = False
         self.shared: BatchPacing | None = None
@@ -163,7 +165,7 @@ class LookupProposer:
             return EMPTY
         length = self._pacing.length(self._plan, self.context)
         if length and self.branches and self._candidates.count[0] > 1:
-            return self._tree(length, limit)
+            return self._grown(length, limit)
         return self.draft(length)
 
     def consider(self, room: int) -> int:
@@ -221,16 +223,18 @@ class LookupProposer:
                 )
         return EMPTY
 
-    def _tree(self, length: int, limit: int) -> Draft:
-        """Draft so many tokens of the chosen candidate, and the branches beside it that pay."""
+    def _grown(self, length: int, limit: int) -> Draft:
+        """Draft what pays of all candidates, or so many tokens of the chosen one where nothing does."""
+        if self._tree is None:
+            self._tree = empty_tree()
         offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
-        cost = self._pacing.cost(self.context)
-        curve, worth = cost.curve, cost.worth
-        most = min(limit, MAX_DEPTH)
-        nodes = branch_step(self._index.arrays, offered, survival, plan, curve, worth, length, most)
-        if nodes == length:
-            return self._draft(int(self._plan.chosen[ROW]), length)
-        tokens, parents, origins = map(tuple, self._plan.nodes[:nodes].T.tolist())
+        cost, most = self._pacing.cost(self.context), min(limit, MAX_DEPTH)
+        tree = tuple(self._tree)
+        nodes = tree_step(self._index.arrays, offered, survival, plan, tree, cost.curve, cost.worth, most)
+        if not nodes:
+            return self.draft(length)
+        tokens, parents, origins = map(tuple, self._tree.nodes[:nodes].T.tolist())
+        parents = () if parents == tuple(range(-1, nodes - 1)) else parents
         facts = self._candidates.facts[self._plan.chosen[ROW]]
         return Draft(tokens, parents, SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)
 

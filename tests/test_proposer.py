@@ -179,13 +179,13 @@ def test_whatever_is_drafted_was_copied_from_where_it_says(text, references, pre
         at += len(emitted)
 
 
-def branching(text: list[int], **options: int) -> LookupProposer:
+def branching(text: list[int], prediction: list[int] | None = None, **options: int) -> LookupProposer:
     """A proposer for a target that reads trees, where a token more costs little."""
     pacing = Pacing()
     for _ in range(20):
         for width in (1, 2, 65):
             pacing.observe(width, 1.0 + 0.004 * width, 1)
-    made = LookupProposer(LookupConfig(**options), text, pacing=pacing)
+    made = LookupProposer(LookupConfig(**options), text, prediction=prediction, pacing=pacing)
     made.branches = True
     return made
 
@@ -205,6 +205,41 @@ def test_candidates_that_part_later_share_the_draft_up_to_there() -> None:
     assert draft.child(eight, 4) is not None
     assert draft.child(eight, 6) is not None
     assert draft.parents.count(-1) == 1
+
+
+def test_a_tree_gives_its_room_to_the_likeliest_tokens() -> None:
+    """The tail of a long copy, which hardly survives, leaves room for another continuation of the first tokens."""
+    draft = branching([*range(10, 90), 3, 4, 5, *range(20, 90), 3, 4, 6, 7, 8, 9, 3, 4], max_draft=16).propose(64)
+    four = [node for node, token in enumerate(draft.tokens) if draft.parents[node] < 0]
+    assert sorted(draft.tokens[node] for node in four) == [5, 6]
+    assert len(draft) == 16
+
+
+def test_candidates_that_go_on_alike_make_a_chain() -> None:
+    draft = branching([7, 1, 2, 3, 4, 5, 6, 8, 1, 2, 3, 4, 5, 6, 9, 1, 2]).propose(4)
+    assert (draft.tokens, draft.parents) == ((3, 4, 5, 6), ())
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=60),
+    st.lists(st.integers(0, 3), max_size=20),
+    st.integers(0, 70),
+)
+def test_every_path_of_a_tree_was_copied_from_where_it_says(text, prediction, room) -> None:
+    made = branching([], prediction=prediction)
+    at = 0
+    while at < len(text):
+        draft = made.propose(room)
+        assert len(draft) <= min(room, 64)
+        paths: list[list[int]] = []
+        for node, token in enumerate(draft.tokens):
+            parent = draft.parents[node] if draft.parents else node - 1
+            paths.append([*(paths[parent] if parent >= 0 else ()), token])
+            known = [*made.index.tokens.tolist(), *paths[node]]  # a copy may run over the end of the text
+            assert known[draft.origins[node]] == token
+        emitted = text[at : at + len(draft.path(text[at:])) + 1]
+        made.extend(emitted)
+        at += len(emitted)
 
 
 def test_a_tree_keeps_room_and_cap() -> None:
