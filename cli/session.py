@@ -75,16 +75,18 @@ class Session:
             if self._quit:
                 self._console.say(f"{result.path} left as it is")
                 continue
-            write_back = self._write_back(result)
             self._edit(result, instruction)
+            write_back = self._write_back(result)
             self._show(result, write_back)
             self._deliver(result, write_back)
             self._report(result, write_back)
         return exit_status(results, check=self._args.check)
 
     def _write_back(self, result: Result) -> WriteBack:
+        """Return where an edit goes; one that lost definitions is asked for even where all others are written."""
         decided = WriteBack.decide(self._args, self._environment, result)
-        return WriteBack.WRITE if self._write_all and decided is WriteBack.ASK else decided
+        unasked = self._write_all and not result.left_out
+        return WriteBack.WRITE if unasked and decided is WriteBack.ASK else decided
 
     def _warn(self, results: list[Result]) -> None:
         """Warn of uncommitted changes in files that may be written."""

@@ -44,6 +44,17 @@ def test_each_file_is_asked_for_until_all_or_quit(files, keys, written):
     assert [path.name for path in files if f"{path} left as it is" in terminal.screen] == left
 
 
+def test_a_file_that_would_lose_a_function_is_asked_for_also_after_all(files):
+    files[1].write_text("def beta():\n    pass\n")
+    terminal = Terminal("edit", "-i", "x", *files)
+    terminal.read_until(ASKED)
+    terminal.type("a\r")
+    assert "leaves out beta: look at the diff" in terminal.read_until(ASKED)
+    terminal.type("n\r")
+    assert terminal.end() == 0
+    assert contents(files) == ["new", "def beta():\n    pass\n", "new"]
+
+
 def test_the_diff_is_in_colour_and_comes_before_the_question(files):
     terminal = Terminal("edit", "-i", "x", files[0])
     terminal.read_until(ASKED)
