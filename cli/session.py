@@ -154,7 +154,7 @@ class Session:
             return write_back is WriteBack.WRITE
         self._console.say(result.as_text())
         choice = self._console.choose(_QUESTION, _CHOICES, default="no", at_end="quit")
-        self._write_all, self._quit = choice == "all", choice == "quit"
+        self._write_all, self._quit = self._write_all or choice == "all", choice == "quit"
         return choice in ("yes", "all")
 
     def _write(self, result: Result, source: SourceFile) -> None:
