@@ -233,7 +233,7 @@ class LookupProposer:
         nodes = tree_step(self._index.arrays, offered, survival, plan, tree, cost.curve, cost.worth, most)
         if not nodes:
             return self.draft(length)
-        tokens, parents, origins = map(tuple, self._tree.nodes[:nodes].T.tolist())
+        tokens, parents, origins = map(tuple, self._tree.drafted[:nodes].T.tolist())
         parents = () if parents == tuple(range(-1, nodes - 1)) else parents
         facts = self._candidates.facts[self._plan.chosen[ROW]]
         return Draft(tokens, parents, SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)

@@ -17,13 +17,16 @@ DEPTH, END, PARENT = range(3)
 class Tree(NamedTuple):
     """A tree under construction.
 
-    `nodes` int64 [depth, 3]: tokens, parents and origins; `climbs` int64 [candidates, 3]: how many tokens of each
-    candidate are in it, how many can be, and the node of the last (-1: the root); `alive` float64 [candidates, depth]:
-    the candidates' survival; `left` float64 [depth + 1]: what the children of the root and of each node have left of
-    its chance.
+    `nodes` int64 [depth, 3]: tokens, parents and origins, the likeliest first; `drafted` the same, those of the chosen
+    candidate first; `places` int64 [depth + 1]: what the root and each node are called there. `climbs` int64
+    [candidates, 3]: how many tokens of each candidate are in the tree, how many can be, and the node of the last (-1:
+    the root); `alive` float64 [candidates, depth]: the candidates' survival; `left` float64 [depth + 1]: what the
+    children of the root and of each node have left of its chance.
     """
 
     nodes: np.ndarray
+    drafted: np.ndarray
+    places: np.ndarray
     climbs: np.ndarray
     alive: np.ndarray
     left: np.ndarray
@@ -33,6 +36,8 @@ def empty_tree() -> Tree:
     """Return room for a tree."""
     return Tree(
         np.zeros((MAX_DEPTH, 3), np.int64),
+        np.zeros((MAX_DEPTH, 3), np.int64),
+        np.zeros(MAX_DEPTH + 1, np.int64),
         np.zeros((MAX_CANDIDATES, 3), np.int64),
         np.zeros((MAX_CANDIDATES, MAX_DEPTH)),
         np.zeros(MAX_DEPTH + 1),
@@ -41,7 +46,7 @@ def empty_tree() -> Tree:
 
 @kernel
 def tree_step(index, candidates, survival, plan, tree, curve, worth, most):
-    """Write the tokens of a planned step that pay to the tree's nodes, at most `most`; returns how many.
+    """Write the tokens of a planned step that pay, at most `most`, to the tree's `drafted`; returns how many.
 
     The likeliest token of all that may come next is added again and again, and the tree is cut where its gain is the
     highest: expected tokens less the cost of the width, see `planning`.
@@ -63,6 +68,7 @@ def tree_step(index, candidates, survival, plan, tree, curve, worth, most):
         gain = expected - rate * curve[node + 2]
         if gain > best:
             best, length = gain, node + 1
+    _order(grown, offered, made.chosen[ROW], length)
     return length
 
 
@@ -93,3 +99,21 @@ def _take(tree, candidates, row, node, likely):
         depth, end, at = tree.climbs[other]
         if at == parent and depth < end and candidates.tokens[other, depth] == token:
             tree.climbs[other, DEPTH], tree.climbs[other, PARENT] = depth + 1, node
+
+
+@part
+def _order(tree, candidates, chosen, length):
+    """Order the nodes: first those of the chosen candidate, which need not be moved in a cache if they come true."""
+    tree.places[0] = -1
+    for node in range(length):
+        tree.places[node + 1] = -1
+    path, last = 0, -1
+    for node in range(length):
+        if tree.nodes[node, 1] == last and tree.nodes[node, 0] == candidates.tokens[chosen, path]:
+            tree.places[node + 1], last, path = path, node, path + 1
+    for node in range(length):
+        if tree.places[node + 1] < 0:
+            tree.places[node + 1], path = path, path + 1
+        place = tree.places[node + 1]
+        tree.drafted[place, 0], tree.drafted[place, 2] = tree.nodes[node, 0], tree.nodes[node, 2]
+        tree.drafted[place, 1] = tree.places[tree.nodes[node, 1] + 1]

@@ -215,6 +215,17 @@ def test_a_tree_gives_its_room_to_the_likeliest_tokens() -> None:
     assert len(draft) == 16
 
 
+def test_the_likeliest_continuation_stands_first_and_in_a_row_in_a_tree() -> None:
+    """There its keys and values need not be moved when it comes true."""
+    made = branching([*range(10, 90), 3, 4, 5, *range(20, 90), 3, 4, 6, 7, 8, 9, 3, 4])
+    draft = made.propose(64)
+    alone = made.draft(64).tokens
+    lead = next((node for node, parent in enumerate(draft.parents) if parent != node - 1), len(draft))
+    assert lead > 3
+    assert draft.tokens[:lead] == alone[:lead]
+    assert draft.path([*alone[:lead], 0]) == list(range(lead))
+
+
 def test_candidates_that_go_on_alike_make_a_chain() -> None:
     draft = branching([7, 1, 2, 3, 4, 5, 6, 8, 1, 2, 3, 4, 5, 6, 9, 1, 2]).propose(4)
     assert (draft.tokens, draft.parents) == ((3, 4, 5, 6), ())
