@@ -130,7 +130,7 @@ def test_windows_static_caches_and_unknown_architectures_get_chains() -> None:
 
 
 def test_a_window_holds_in_a_cache_that_knows_of_none(monkeypatch) -> None:
-    monkeypatch.setattr(hf_call.LookupProposer, "_tree", lambda self, length, limit: Draft((1, 2), (-1, -1)))
+    monkeypatch.setattr(hf_call.LookupProposer, "_grown", lambda self, length, limit: Draft((1, 2), (-1, -1)))
     options = {"max_new_tokens": NEW, "eos_token_id": None, "pad_token_id": 0}
     plain = mistral().generate(prompt(40), **as_argument(DynamicCache(), mistral()), **options)
     ours = hf.enable(mistral()).generate(prompt(40), **as_argument(DynamicCache(), mistral()), **options)
