@@ -7,7 +7,7 @@ from typing import Any
 from lookahead.cli.errors import CommandError
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "5e464badad17ed7ac0cb4f6d01d57aaca578878e7afd310aa173a9247bf12d9d"
+ADAPTER_SHA256 = "5ce282f1f37fc68629c0e83becbe77e1e269423f300b18317dbd9065a623687c"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:
