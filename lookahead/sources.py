@@ -140,7 +140,7 @@ def _copy(ground, row, place, kind, kept):
         if copied < stop:
             token = text[copied]
         elif facts[SWAP] < 0:
-            token = tokens[depth - (stop - place)]
+            token, copied = tokens[depth - (stop - place)], candidates.origins[row, depth - (stop - place)]
         else:
             break
         ends = -1 if token >= ground.vocabulary else _ends(ground.limits, token)

@@ -7,7 +7,7 @@ import numpy as np
 from lookahead.automaton import Automaton
 from lookahead.candidates import MAX_CANDIDATES, MAX_DEPTH, Candidates
 from lookahead.kernels import kernel, part
-from lookahead.planning import FAINT, ROW, Plan, follow_candidate, step_worth
+from lookahead.planning import FAINT, FOLLOWED, ROW, Plan, follow_candidate, step_worth
 from lookahead.survival import Survival
 
 _CAUTION = 1.2  # beside the chosen candidate, the only one of which more than the first token was learned from
@@ -54,7 +54,12 @@ def tree_step(index, candidates, survival, plan, tree, curve, worth, most):
     offered, known, made, grown = Candidates(*candidates), Survival(*survival), Plan(*plan), Tree(*tree)
     automaton, scratch, rows = Automaton(*index), made.path[MAX_DEPTH:], offered.count[0]
     for row in range(rows):
-        end = follow_candidate(automaton, offered, known, made, row, grown.alive[row], scratch, most)
+        if row == made.chosen[ROW]:
+            end = min(made.chosen[FOLLOWED], most)
+            for depth in range(end):
+                grown.alive[row, depth] = made.alive[depth]
+        else:
+            end = follow_candidate(automaton, offered, known, made, row, grown.alive[row], scratch, most)
         grown.climbs[row, DEPTH], grown.climbs[row, END], grown.climbs[row, PARENT] = 0, end, -1
     grown.left[0] = 1.0
     rate, expected, length = step_worth(made, curve, worth), 1.0, 0
