@@ -11,9 +11,10 @@ long, and the others follow from them in two passes. One token repeated ten mill
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from lookahead.kernels import cached
 
 SEPARATOR = -1
 MAX_POSITIONS = 2**31 - 2
@@ -25,10 +26,7 @@ Tokens = Sequence[int] | NDArray[np.integer[Any]]
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function for Python to call; other threads run meanwhile."""
-    try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder for numba's cache is writable
-        return numba.njit(nogil=True)(function)
+    return cached(function, nogil=True)
 
 
 def sorted_contexts(tokens: Ints) -> Ints:

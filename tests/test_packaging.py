@@ -1,10 +1,13 @@
 """One distribution, three packages, and nothing at import time that is not needed."""
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import numba
 import pytest
 
 import lookahead
@@ -12,8 +15,8 @@ import lookahead
 ROOT = Path(__file__).parents[1]
 
 
-def python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+def python(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def test_the_package_is_the_real_one() -> None:
@@ -59,6 +62,26 @@ def test_no_new_folder_is_forgotten() -> None:
     for name in ("lookahead", "plugins", "cli"):
         folders = {path.parent for path in (ROOT / name).rglob("*.py")}
         assert folders == {ROOT / name}
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize("home", ["site-packages", "checkout"])
+def test_an_installed_package_keeps_compiled_kernels_out_of_its_folder(tmp_path, home) -> None:
+    """A folder that `pip uninstall` leaves in site-packages would hide a later checkout."""
+    copy = tmp_path / home / "lookahead"
+    shutil.copytree(ROOT / "lookahead", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import numpy as np; from lookahead.batch_costs import POINTS, begin, __file__ as place; "
+        "begin(np.zeros((POINTS, 8)), np.zeros(2), 1); print(place, sum(begin.stats.cache_hits.values()))"
+    )
+    cache = tmp_path / "cache"
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    settings |= {"PYTHONPATH": str(copy.parent), "XDG_CACHE_HOME": str(cache)}
+    for hits in (0, 1):
+        result = python("-c", code, cwd=tmp_path, env=settings)
+        assert result.stdout.split() == [str(copy / "batch_costs.py"), str(hits)], result.stderr
+    beside, elsewhere = list(copy.rglob("*.nbc")), list(cache.rglob("*.nbc"))
+    assert (bool(beside), bool(elsewhere)) == (home == "checkout", home != "checkout")
 
 
 @pytest.mark.slow
