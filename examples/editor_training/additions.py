@@ -161,10 +161,8 @@ def _sentence(s: Setting) -> str:
 
 def add_type_hints(s: Setting) -> Edit:
     """Add the type hints that a made-up file has: those of one function or of all are taken away first."""
-    typed = [f for f in s.code.functions if f.returns and signature(s.code, f)]
-    typed = [f for f in typed if all(argument.annotation for argument in parameters(f))]
-    names = [f.name for f in s.code.functions]
-    clear = [f for f in typed if s.may_edit(f.name) and names.count(f.name) == 1]
+    typed = _typed(s.code)
+    clear = _clear(s)
     if not s.made_up or not clear:
         raise Impossible
     if s.random.random() < 0.25:
@@ -173,12 +171,46 @@ def add_type_hints(s: Setting) -> Edit:
         chosen, instruction = typed, say(s.random, "all_hints")
     else:
         chosen = [s.random.choice(clear)]
-        what = "function" if chosen[0] in s.code.tree.body else "method"
-        instruction = say(s.random, "hints", what=what, name=chosen[0].name)
-    lines = list(s.code.lines)
-    for function in chosen:
+        instruction = _hints_wanted(s, chosen[0])
+    names = tuple(function.name for function in chosen)
+    return Edit("add_type_hints", instruction, _without_hints(s.code, chosen), s.code.text, names)
+
+
+def hints_apart(s: Setting, count: int) -> list[Edit]:
+    """Return edits that each add the hints of one of several functions that have none; empty if these are too few."""
+    clear = _clear(s) if s.made_up else []
+    if len(clear) < 2:
+        return []
+    bare = s.random.sample(clear, min(len(clear), s.random.randint(2, max(2, count))))
+    before = _without_hints(s.code, bare)
+    return [
+        Edit("add_type_hints", _hints_wanted(s, function), before, _without_hints(s.code, others), (function.name,))
+        for function, others in ((f, [other for other in bare if other is not f]) for f in bare)
+    ]
+
+
+def _typed(code: Code) -> list[Function]:
+    """Return the functions that have all hints on one line."""
+    typed = [f for f in code.functions if f.returns and signature(code, f)]
+    return [f for f in typed if all(argument.annotation for argument in parameters(f))]
+
+
+def _clear(s: Setting) -> list[Function]:
+    """Return those of them that a name says which."""
+    names = [f.name for f in s.code.functions]
+    return [f for f in _typed(s.code) if s.may_edit(f.name) and names.count(f.name) == 1]
+
+
+def _hints_wanted(s: Setting, function: Function) -> str:
+    what = "function" if function in s.code.tree.body else "method"
+    return say(s.random, "hints", what=what, name=function.name)
+
+
+def _without_hints(code: Code, functions: list[Function]) -> str:
+    lines = list(code.lines)
+    for function in functions:
         lines[function.lineno - 1] = unhinted(lines[function.lineno - 1])
-    return Edit("add_type_hints", instruction, "\n".join(lines), s.code.text, tuple(f.name for f in chosen))
+    return "\n".join(lines)
 
 
 def unhinted(line: str) -> str:

@@ -9,6 +9,7 @@ from editor_training.code import Code
 from editor_training.edits import Edit, Impossible, Setting
 from editor_training.phrases import say
 
+_NOT_LAST = 0.7  # share of deletions, in training, that rather delete something else than the file's end
 _PLAIN = re.compile(r"\"[^\"\\]+\"|'[^'\\]+'|\d+(\.\d+)?|True|False")
 
 
@@ -96,9 +97,10 @@ def delete_function(s: Setting) -> Edit:
     found += [(c, "class", s.code.tree) for c in s.code.classes]
     found += [(m, "method", c) for c in s.code.classes for m in s.code.methods(c)] * 2
     unused = [one for one in found if len(re.findall(rf"\b{one[0].name}\b", s.code.text)) == 1]
-    node, what, _ = s.pick(
-        [(n, w, o) for n, w, o in unused if s.may_edit(n.name) and len(o.body) > 1 and _is_apart(s.code, n)]
-    )
+    allowed = [(n, w, o) for n, w, o in unused if s.may_edit(n.name) and len(o.body) > 1 and _is_apart(s.code, n)]
+    if not s.held_out and s.random.random() < _NOT_LAST:
+        allowed = [(n, w, o) for n, w, o in allowed if s.code.span(n)[1] < len(s.code.lines) - 1] or allowed
+    node, what, _ = s.pick(allowed)
     after = without(s.code, node)
     Code(after)
     return Edit("delete_function", say(s.random, "delete", what=what, name=node.name), s.code.text, after, (node.name,))

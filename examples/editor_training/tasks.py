@@ -33,25 +33,28 @@ KINDS: dict[str, Callable[[Setting], Edit]] = {
 _SHARES = {
     "rename_function": 3, "rename_class": 3, "rename_method": 4, "rename_attribute": 3, "rename_variable": 3,
     "rename_parameter": 3, "change_constant": 3, "delete_function": 5, "add_import": 2, "add_parameter": 2,
-    "add_docstring": 3, "add_type_hints": 3, "loop_to_sum": 3, "print_to_logging": 2, "reorder": 4,
+    "add_docstring": 4, "add_type_hints": 3, "loop_to_sum": 4, "print_to_logging": 2, "reorder": 5,
 }  # fmt: skip
 # These change the file first, so that of one file there is one edit at most: made up for.
 _ALONE = {"add_type_hints": 3, "loop_to_sum": 3, "print_to_logging": 3, "reorder": 2}
-_SETTINGS = 0.08  # share of settings files
+_ALIKE = 0.6  # share of files whose edits are all of one kind
+_SETTINGS = 0.05  # share of settings files
+_VOCABULARIES = (1, 1, 0.3, 0.15, 0.08)  # shares of the words that a training file draws its names from
 # Characters of a file at least and at most, and edits of it.
 _SIZES = ((120, 600, 3), (400, 1500, 4), (1200, 3000, 2), (2600, 5000, 1))
 
 
 def setting(random: Random, held_out: bool, least: int, most: int) -> Setting:
     """Return a file of so many characters at least and at most: half of them made up, half Python's own."""
+    names = words(held_out) if held_out else words(held_out).some(random, random.choice(_VOCABULARIES))
     for _ in range(200):
         made_up = random.random() < 0.5
         if made_up:
-            text = Shaper(random, words(held_out)).file(random.randint(1, max(1, most // 300)))
+            text = Shaper(random, names).file(random.randint(1, max(1, most // 300)))
         else:
             text = random.choice(pieces(held_out)).text
         if least <= len(text) <= most:
-            return Setting(Code(text), random, words(held_out), held_out, made_up)
+            return Setting(Code(text), random, names, held_out, made_up)
     raise ValueError(f"no file of {least} to {most} characters was found in 200 tries: widen the range")
 
 
@@ -79,11 +82,22 @@ def attempt(kind: str, chosen: Setting) -> Edit | None:
 
 
 def several(random: Random, held_out: bool, least: int, most: int, count: int) -> list[Edit]:
-    """Return up to so many different edits of one file; those that need another text of the file come alone."""
+    """Return up to so many different edits of one file; those that need another text of the file come alone.
+
+    Often all are of one kind, so that nothing but the instruction says which place is meant.
+    """
     kinds, weights = list(_SHARES), list(_SHARES.values())
     leading = random.choices(kinds, [weight * _ALONE.get(kind, 1) for kind, weight in _SHARES.items()])[0]
-    for _ in range(400):
+    alike = random.random() < _ALIKE
+    if alike:
+        kinds, weights = [leading], [1]
+    for tries in range(400):
         chosen = setting(random, held_out, least, most)
+        if alike and leading == "add_type_hints" and tries < 300:
+            edits = additions.hints_apart(chosen, count)
+            if edits:
+                return edits
+            continue
         found: dict[tuple[str, str], Edit] = {}
         first = attempt(leading, chosen)
         if first is None:

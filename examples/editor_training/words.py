@@ -1,7 +1,7 @@
 """The vocabulary of generated files: what training may use, and what is held out."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 
 _ENTITIES = """book member ticket invoice customer employee student course vehicle recipe chore song album movie player
@@ -47,6 +47,11 @@ class Words:
     bools: list[str]
     adjectives: list[str]
     locals: list[str]
+
+    def some(self, random: Random, share: float) -> "Words":
+        """Return about such a share of each list: names resemble one another more, so that copies are harder."""
+        lists = (getattr(self, field.name) for field in fields(self))
+        return Words(*(random.sample(words, max(1, round(len(words) * share))) for words in lists))
 
     def function(self, random: Random) -> str:
         """Return a function's name, such as `parse_ticket`."""
