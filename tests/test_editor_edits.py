@@ -249,6 +249,21 @@ def test_type_hints_are_all_that_is_added():
         assert ast.dump(bare) == ast.dump(hinted)
 
 
+def test_one_of_several_functions_without_hints_gets_its_own_back():
+    def head(text: str, name: str) -> str:
+        return next(line for line in text.splitlines() if f"def {name}(" in line)
+
+    groups = [additions.hints_apart(setting(seed=seed), 3) for seed in range(20)]
+    for group in groups:
+        for edit in group:
+            (name,) = edit.names
+            assert name in edit.instruction
+            assert head(edit.before, name) != head(FILE, name)
+            assert edit.after == edit.before.replace(head(edit.before, name), head(FILE, name))
+        assert len({edit.before for edit in group}) == 1
+    assert {len(group) for group in groups} == {2, 3}
+
+
 class Thing(int):
     """A number whose attributes and entries are numbers too, and as long as it is large."""
 

@@ -88,6 +88,28 @@ def test_edits_of_one_file_begin_with_the_same_text():
     assert len({edit.after for edit in group}) == len(group)
 
 
+def test_edits_of_one_file_are_often_of_one_kind():
+    groups = [group for group in islice(stream("alike"), 150) if len(group) > 1]
+    alike = sum(len({edit.kind for edit in group}) == 1 for group in groups)
+    assert 0.4 < alike / len(groups) < 0.9
+
+
+def test_deletions_in_training_are_seldom_of_a_files_last_definition():
+    last = [
+        edit.before.startswith(edit.after.rstrip("\n"))
+        for edit in (edit_of("delete_function", Random(n), False, 300, 1500) for n in range(60))
+    ]
+    assert 0 < sum(last) / len(last) < 0.4
+
+
+def test_a_share_of_the_words_is_drawn_anew_for_each_file():
+    every, some = words(False), words(False).some(Random(1), 0.1)
+    for few, many in zip(_lists(some), _lists(every), strict=True):
+        assert len(few) == max(1, round(len(many) * 0.1))
+        assert set(few) <= set(many)
+    assert _lists(every.some(Random(2), 0.1)) != _lists(some)
+
+
 def test_the_same_seed_gives_the_same_edits():
     assert list(islice(stream("a"), 3)) == list(islice(stream("a"), 3))
     assert list(islice(stream("a"), 3)) != list(islice(stream("b"), 3))
