@@ -102,6 +102,17 @@ def test_deletions_in_training_are_seldom_of_a_files_last_definition():
     assert 0 < sum(last) / len(last) < 0.4
 
 
+def test_varied_files_are_python_whatever_the_words():
+    commented = private = 0
+    for seed in range(60):
+        text = Shaper(Random(seed), words(False).some(Random(seed), 0.08), varied=True).file(4)
+        compile(text, "made up", "exec")
+        commented += "  # " in text
+        private += "def _" in text.replace("def __", "")
+    assert 5 < commented < 60
+    assert 5 < private < 60
+
+
 def test_a_share_of_the_words_is_drawn_anew_for_each_file():
     every, some = words(False), words(False).some(Random(1), 0.1)
     for few, many in zip(_lists(some), _lists(every), strict=True):

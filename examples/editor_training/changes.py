@@ -49,10 +49,13 @@ def _change_default(s: Setting) -> Edit:
 def _change_text(s: Setting) -> Edit:
     values = [node for node in ast.walk(s.code.tree) if isinstance(node, ast.Constant)]
     texts = [v for v in values if isinstance(v.value, str) and re.fullmatch(r"[\w ,.:%-]{4,60}", v.value)]
+    texts = [v for v in texts if not (s.varied and v.value == "__main__")]
     value = s.pick([v for v in texts if _is_simple(s.code, v) and s.code.text.count(v.value) == 1])
     words = value.value.split()
     words[s.random.randrange(len(words))] = s.words.noun(s.random)
     new = " ".join(words) if s.random.random() < 0.7 else f"{s.words.noun(s.random)} {value.value}"
+    if s.varied and s.random.random() < 0.5:
+        new = " ".join(s.words.sentence(s.random).rstrip(".").split()[: s.random.randint(1, 6)])
     quote = _source(s.code, value)[0]
     return _changed(s, value, quote + new + quote, "text", ())
 
@@ -98,7 +101,7 @@ def delete_function(s: Setting) -> Edit:
     found += [(m, "method", c) for c in s.code.classes for m in s.code.methods(c)] * 2
     unused = [one for one in found if len(re.findall(rf"\b{one[0].name}\b", s.code.text)) == 1]
     allowed = [(n, w, o) for n, w, o in unused if s.may_edit(n.name) and len(o.body) > 1 and _is_apart(s.code, n)]
-    if not s.held_out and s.random.random() < _NOT_LAST:
+    if s.varied and s.random.random() < _NOT_LAST:
         allowed = [(n, w, o) for n, w, o in allowed if s.code.span(n)[1] < len(s.code.lines) - 1] or allowed
     node, what, _ = s.pick(allowed)
     after = without(s.code, node)

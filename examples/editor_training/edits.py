@@ -56,6 +56,11 @@ class Setting:
     held_out: bool
     made_up: bool
 
+    @property
+    def varied(self) -> bool:
+        """Whether forms are drawn that came later than the cases of the score, which stay what they are."""
+        return not self.held_out
+
     def pick(self, candidates: Sequence[_T]) -> _T:
         """Return one candidate.
 

@@ -16,7 +16,7 @@ _BUILTIN |= {"close", "read", "write", "open"}
 def rename_function(s: Setting) -> Edit:
     """Rename a function of the module."""
     old = s.pick_used(_global_names(s, [function.name for function in s.code.top_functions]))
-    return _renamed(s, "rename_function", "function", old, s.new(s.words.function))
+    return _renamed(s, "rename_function", "function", old, _kept_private(s, old, s.new(s.words.function)))
 
 
 def rename_class(s: Setting) -> Edit:
@@ -43,7 +43,7 @@ def rename_method(s: Setting) -> Edit:
             and not s.is_said(method, as_word=False)
         ]
     )
-    new = s.new(s.words.method)
+    new = _kept_private(s, old, s.new(s.words.method))
     return _renamed(s, "rename_method", "method", old, new, owner, s.code.replaced(old, new, lambda _: True, dot=True))
 
 
@@ -110,7 +110,7 @@ def rename_parameter(s: Setting) -> Edit:
             for function in s.code.functions
             for argument in parameters(function)
             if times[function.name] == 1 and s.may_edit(argument.arg) and _is_one(s, function, argument.arg)
-            and not _called_with(s.code, argument.arg)
+            and not _may_be_named(s, function, argument.arg)
         ]
     )  # fmt: skip
     owner = next((owner.name for owner in s.code.classes if function in owner.body), None)
@@ -119,6 +119,19 @@ def rename_parameter(s: Setting) -> Edit:
         place = None
     new, what = s.new(s.words.variable), s.random.choice(["parameter", "parameter", "argument"])
     return _renamed(s, "rename_parameter", what, old, new, place, _within(s, function, old, new))
+
+
+def _may_be_named(s: Setting, function: Function, name: str) -> bool:
+    """Whether some call in the file may name a parameter of this function."""
+    called = _called_with(s.code, name)
+    is_method = function not in s.code.tree.body
+    return bool(called) and (not s.varied or is_method or function.name in called)
+
+
+def _kept_private(s: Setting, old: str, new: str) -> str:
+    """Return a new name, with the underscore that the old one has, most often."""
+    keeps = s.varied and old.startswith("_") and s.random.random() < 0.8 and not s.code.has("_" + new)
+    return "_" + new if keeps else new
 
 
 def _renamed(

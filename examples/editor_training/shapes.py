@@ -10,6 +10,7 @@ from editor_training import templates
 from editor_training.words import Words
 
 _NUMBERS = (0, 1, 2, 3, 5, 8, 10, 12, 16, 20, 25, 30, 50, 64, 100, 128, 250, 500, 1000)
+_COMMENTS = 0.15  # share of functions with a comment, in varied files
 _TWINS = 0.4  # share of containers that have two methods which are nearly the same
 _MODULES = ("json", "os", "re", "sys", "math", "time")
 
@@ -29,11 +30,14 @@ class Shaper:
     Args:
         random: Source of all choices.
         words: Names to use.
+        varied: Whether to draw from more forms, with comments, private names, and names that functions share.
     """
 
-    def __init__(self, random: Random, words: Words) -> None:
+    def __init__(self, random: Random, words: Words, *, varied: bool = False) -> None:
         self._random = random
         self._words = words
+        self._varied = varied
+        self._nouns: list[str] = []
         self._used: set[str] = set()
         self._typed = random.random() < 0.6
         self._documented = random.random() < 0.6
@@ -50,6 +54,7 @@ class Shaper:
         blocks = [self._constants()] if random.random() < 0.35 else []
         makers: list[Callable[[], str]] = [self._function] * 5 + [self._caller] * 2
         makers += [self._dataclass, self._container, self._container, self._error]
+        makers += [self._service] * 3 if self._varied else []
         if parts >= 3 and random.random() < 0.6:
             makers = [self._function, self._function, self._container, self._container, self._caller]
             blocks += [self._error()] if random.random() < 0.5 else []
@@ -77,8 +82,23 @@ class Shaper:
             name = make(self._random)
             if name not in self._used:
                 break
+        while self._varied and name in self._used:  # few words
+            name += f"_{self._words.noun(self._random)}"
         self._used.add(name)
         return name
+
+    def _named(self, make: Callable[[Random], str]) -> str:
+        """Return a new name of a function or method, now and then a private one."""
+        if self._varied and self._random.random() < 0.12:
+            return self._fresh(lambda random: "_" + make(random))
+        return self._fresh(make)
+
+    def _noun(self) -> str:
+        """Return a noun, in a varied file rather one that a function had before."""
+        if self._varied and self._nouns and self._random.random() < 0.5:
+            return self._one(self._nouns)
+        self._nouns.append(self._one(self._words.entities))
+        return self._nouns[-1]
 
     def _one(self, words: Sequence[str]) -> str:
         return self._random.choice(words)
@@ -121,7 +141,12 @@ class Shaper:
         kinds |= {name: slots.pop(f"to_{name}") for name in ("value", "list_value", "type") if f"to_{name}" in slots}
         hints = {name: f" -> {kind}" if self._typed else "" for name, kind in kinds.items()}
         text = Template(template).substitute({**hints, **slots, "DOC": self._doc()})
-        return "".join(line for line in text.splitlines(keepends=True) if line.strip())
+        lines = [line for line in text.splitlines(keepends=True) if line.strip()]
+        if self._varied and self._random.random() < _COMMENTS:
+            row = self._random.randrange(1, len(lines))
+            indent = lines[row][: len(lines[row]) - len(lines[row].lstrip())]
+            lines.insert(row, f"{indent}# {self._sentence().rstrip('.').lower()}\n")
+        return "".join(lines)
 
     def _constants(self) -> str:
         lines = []
@@ -205,7 +230,7 @@ class Shaper:
         forms += templates.LIMIT_METHODS if limit.type == "int" else ()
         forms += templates.ENTITY_METHODS if value == self._entity else ()
         slots = self._container_slots(store, noun, limit, key, value)
-        return self._method(forms, name=self._fresh(self._words.method), **slots)
+        return self._method(forms, name=self._named(self._words.method), **slots)
 
     def _twins(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
         """Return two methods that are nearly the same."""
@@ -227,9 +252,10 @@ class Shaper:
         }  # fmt: skip
 
     def _function(self) -> str:
-        name, a, b = self._fresh(self._words.function), self._field(), self._field()
-        noun, entity = self._one(self._words.entities), self._entity
+        name, a, b = self._named(self._words.function), self._field(), self._field()
+        noun, entity = self._noun(), self._entity
         forms = [*templates.FUNCTIONS, *(templates.ENTITY_FUNCTIONS if entity else ())]
+        forms += templates.MORE_FUNCTIONS if self._varied else ()
         made = ", ".join(f"{f.name}={f.default}" for f in self._fields)
         text = self._filled(
             self._form(forms), name=name, a=a.name, a_typed=self._hinted(a.name, a.type), b=b.name,
@@ -240,10 +266,32 @@ class Shaper:
             entities_typed=self._hinted(noun + "s", f"list[{entity}]"), made=f"{entity}({made})",
             field=self._random.choice(self._fields or [a]).name, field2=self._random.choice(self._fields or [a]).name,
         )  # fmt: skip
+        if "json." in text:
+            self._imports.add("import json")
         count = text.split("(", 1)[1].split(")")[0].count(",") + 1
         if not text.split("(", 1)[1].startswith("path"):
             arguments = [self._one(self._words.locals), *(self._literal("int") for _ in range(count - 1))]
             self._calls.append((name, f"{name}({', '.join(arguments)})"))
+        return text
+
+    def _service(self) -> str:
+        """Return a class that keeps what it is made with, and methods that use it."""
+        first, second, name = self._field(), self._field(), self._fresh(self._words.klass)
+        count, helper = self._variable(), self._fresh(lambda random: "_" + self._words.method(random))
+        text = f"class {name}:\n{self._class_doc()}"
+        made = f"{self._hinted(first.name, first.type)}, {self._hinted(second.name, second.type, second.default)}"
+        text += f"    def __init__(self, {made}){' -> None' if self._typed else ''}:\n"
+        text += "".join(f"        self.{one.name} = {one.name}\n" for one in (first, second))
+        text += f"        self.{count} = 0\n"
+        forms = self._random.sample(templates.SERVICE_METHODS, self._random.randint(1, 4))
+        slots = {"first": first.name, "second": second.name, "count": count, "text": self._hinted("text", "str")}
+        slots |= {"n": self._literal("int"), "s": self._literal("str"), "helper": helper, "v": self._variable()}
+        for form in forms:
+            text += self._method((form,), name=self._named(self._words.method), **slots)
+        if any("$helper" in form for form in forms):
+            body = f"def {helper}(self, {second.name}):\n    return {second.name} or self.{second.name}\n"
+            text += "\n" + textwrap.indent(body, "    ")
+        self._calls.append((name, f"{name}({first.default})"))
         return text
 
     def _variable(self) -> str:

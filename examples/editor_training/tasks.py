@@ -50,7 +50,7 @@ def setting(random: Random, held_out: bool, least: int, most: int) -> Setting:
     for _ in range(200):
         made_up = random.random() < 0.5
         if made_up:
-            text = Shaper(random, names).file(random.randint(1, max(1, most // 300)))
+            text = Shaper(random, names, varied=not held_out).file(random.randint(1, max(1, most // 300)))
         else:
             text = random.choice(pieces(held_out)).text
         if least <= len(text) <= most:

@@ -1,6 +1,6 @@
 """The functions and methods of made-up files; `$` names what is drawn anew, `$DOC` is a docstring or nothing."""
 
-FIXED = frozenset(["path", "file", "text", "first", "second", "step"])  # the names that all files share
+FIXED = frozenset(["path", "file", "text", "first", "second", "step", "attempt"])  # the names that all files share
 
 FUNCTIONS = (
     """\
@@ -90,6 +90,80 @@ def $name($numbers)$float:
     if $v == 0:
         return 0.0
     return max($nouns) / $v
+""",
+)
+MORE_FUNCTIONS = (  # of varied files
+    """\
+def $name(path, $texts, $b_default):
+    $DOC
+    with open(path, "w", $b=$b) as file:
+        file.write("\\n".join($nouns))
+""",
+    """\
+def $name($texts, $b_default)$str:
+    $DOC
+    $v = ", ".join($nouns)
+    return json.dumps($v, $b=$b)
+""",
+    """\
+def $name($numbers)$int:
+    $DOC
+    $v = $n
+    for $noun in $nouns:
+        $v += $noun * $m
+    return $v
+""",
+    """\
+def $name($a_typed, $b_default)$bool:
+    $DOC
+    if $a is None:
+        return False
+    $v = str($a).lower()
+    return $v != $b
+""",
+    """\
+def $name($numbers)$none:
+    $DOC
+    print($s, len($nouns))
+    for $noun in $nouns:
+        print(f"{$noun}: {$noun * $m}")
+""",
+    """\
+def $name($text)$list_str:
+    $DOC
+    return [$v for $v in text.split($s) if $v]
+""",
+    """\
+def $name($nouns):
+    $DOC
+    return not $nouns
+""",
+)
+SERVICE_METHODS = (  # of a class that keeps what it is made with
+    """\
+def $name(self, $text)$str:
+    $DOC
+    self.$count += 1
+    return text.replace($s, str(self.$first))
+""",
+    """\
+def $name(self)$none:
+    $DOC
+    self.$count = 0
+""",
+    """\
+def $name(self, $second)$str:
+    $DOC
+    for attempt in range($n):
+        $v = self.$helper($second)
+        if $v:
+            return $v
+    raise RuntimeError($s)
+""",
+    """\
+def $name(self)$str:
+    $DOC
+    return f"{self.$first} {self.$second}"
 """,
 )
 ENTITY_FUNCTIONS = (  # of a file that has a dataclass
