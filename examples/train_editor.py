@@ -7,6 +7,7 @@ by program, in the prompt of `specdec-lookup edit`. Stop the training with Ctrl-
     torchrun --nproc-per-node 2 examples/train_editor.py             # or on two, with twice the data
     python examples/train_editor.py --score editor-training/editor.safetensors
     python examples/train_editor.py --score plain --cases 5          # the model before
+    python examples/train_editor.py --score cli/data/editor.safetensors --data examples/edits_by_hand.jsonl
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 
 import torch
 from editor_training import team
-from editor_training.scoring import Scorer, cases
+from editor_training.scoring import Scorer, cases, read_cases
 from editor_training.tasks import KINDS
 from editor_training.training import Plan, Trainer
 from rich.console import Console
@@ -65,6 +66,7 @@ def _arguments() -> argparse.Namespace:
     add("--every", type=int, default=40, help="steps between tries (default: %(default)s)")
     add("--score", metavar="ADAPTER", help="score an adapter, or `plain` for the model without, and train nothing")
     add("--cases", type=int, default=30, help="held-out cases of a kind (default: %(default)s)")
+    add("--data", type=Path, metavar="FILE", help="score these: JSON lines of kind, instruction, before and after")
     add("--kinds", nargs="*", default=[], choices=list(KINDS), metavar="KIND", help="kinds to score (default: all)")
     return parser.parse_args()
 
@@ -100,7 +102,7 @@ def _score(args: argparse.Namespace, model: Any, tokenizer: Any) -> None:
     scorer = Scorer(model, tokenizer)
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    for group in cases(args.kinds, args.cases):
+    for group in read_cases(args.data) if args.data else cases(args.kinds, args.cases):
         for tried in scorer(group):
             total[tried.edit.kind] += 1
             right[tried.edit.kind] += not tried.wrong

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 from editor_training.code import Code  # noqa: E402
 from editor_training.phrases import say  # noqa: E402
+from editor_training.scoring import read_cases  # noqa: E402
 from editor_training.shapes import Shaper  # noqa: E402
 from editor_training.stdlib import pieces  # noqa: E402
 from editor_training.tasks import KINDS, edit_of, several, stream  # noqa: E402
@@ -119,6 +120,26 @@ def test_a_share_of_the_words_is_drawn_anew_for_each_file():
         assert len(few) == max(1, round(len(many) * 0.1))
         assert set(few) <= set(many)
     assert _lists(every.some(Random(2), 0.1)) != _lists(some)
+
+
+def test_edits_written_by_hand_are_of_known_kinds_and_python():
+    groups = list(read_cases(ROOT / "examples/edits_by_hand.jsonl"))
+    edits = [edit for group in groups for edit in group]
+    assert len(edits) == 40
+    assert len(groups) == len({edit.before for edit in edits})
+    for edit in edits:
+        assert edit.kind in KINDS
+        assert edit.before != edit.after
+        for text in (edit.before, edit.after):
+            compile(text, edit.kind, "exec")
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "7", '{"kind": "reorder", "instruction": "x", "before": "y"}'])
+def test_cases_that_lack_something_are_named_by_their_line(tmp_path, line):
+    path = tmp_path / "cases.jsonl"
+    path.write_text(line)
+    with pytest.raises(ValueError, match="line 1, must have kind, instruction, before and after"):
+        list(read_cases(path))
 
 
 def test_the_same_seed_gives_the_same_edits():

@@ -1,8 +1,11 @@
 """The score: held-out edits that the model would write right as whole files."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -83,3 +86,20 @@ def cases(kinds: list[str], count: int) -> Iterator[list[Edit]]:
                 groups.setdefault(edit.before, []).append(edit)
         yield from groups.values()
         number += 1
+
+
+def read_cases(path: Path) -> Iterator[list[Edit]]:
+    """Yield the edits of a file of JSON lines with kind, instruction, before and after, those of one file together.
+
+    Raises:
+        ValueError: A line is no such object.
+    """
+    edits = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            edits.append(Edit(*(record[name] for name in ("kind", "instruction", "before", "after"))))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}, line {number}, must have kind, instruction, before and after: {error}") from None
+    for _, group in groupby(edits, lambda edit: edit.before):
+        yield list(group)
