@@ -54,6 +54,7 @@ class HFBatchTarget:
         self._max_length = max_length
         self._limits = position_limits(model.config)
         self._rows = list(range(len(output.rows)))
+        self._ahead = [0] * len(output.rows)  # of each row's positions, before its count of tokens
         self._width = 0
         self._rollback: CropRollback
         self._device = model.device
@@ -66,7 +67,11 @@ class HFBatchTarget:
         self._text = self._seen.sum(dim=1).tolist()
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
         self._kwargs[self._cache_name] = outputs.get(self._cache_name, self.cache)
-        self._takes_positions = self._kwargs.pop("position_ids", None) is not None
+        positions = self._kwargs.pop("position_ids", None)
+        self._takes_positions = positions is not None
+        if positions is not None:
+            last = positions[:, -1].expand(len(self._text)).tolist()
+            self._ahead = [place + 1 - text for place, text in zip(last, self._text, strict=True)]
         self._may_leave_holes = self._takes_positions and reads_trees(self._model, self.cache)
         self._rollback = CropRollback(self.cache, ids.shape[1])
         self._packs = self.packs_rows()
@@ -84,7 +89,8 @@ class HFBatchTarget:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""
         text = self._output.rows[row]
         room = min(self._max_length - text.length, self._output.lead(row)) - 1
-        return max(0, position_room(self._limits, self._text[self._rows.index(row)] + 1, room))
+        place = self._text[self._rows.index(row)] + self._ahead[row]
+        return max(0, position_room(self._limits, place + 1, room))
 
     def forward(self, rows: Sequence[int], drafts: Sequence[Draft]) -> tuple[list[Tensor], int]:
         """Read every row's last token and draft; return each row's ``[len(draft) + 1, vocabulary]`` logits."""
@@ -138,8 +144,9 @@ class HFBatchTarget:
         """Return the attention mask over cache and block, and the positions of the block."""
         masks = {"attention_mask": torch.cat([self._seen, self._leading(lengths, width)], dim=1).long()}
         if self._takes_positions:
-            texts, last = torch.tensor([self._text, lengths], device=self._device)[..., None]
-            masks["position_ids"] = texts + torch.minimum(torch.arange(width, device=self._device), last - 1)
+            places = [text + self._ahead[row] for row, text in zip(self._rows, self._text, strict=True)]
+            first, last = torch.tensor([places, lengths], device=self._device)[..., None]
+            masks["position_ids"] = first + torch.minimum(torch.arange(width, device=self._device), last - 1)
         return masks
 
     def _leading(self, counts: Sequence[int], width: int) -> Tensor:

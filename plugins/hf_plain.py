@@ -60,7 +60,7 @@ def plain_reason(model: Any, call: Call, config: LookupConfig) -> str | None:
     if reason is None and call.input_ids.shape[0] > 1:
         reason = _batch_reason(model, call)
     if reason is None and config.fixed_width:
-        reason = _width_reason(call)
+        reason = _width_reason(model, call)
     return reason
 
 
@@ -133,12 +133,18 @@ def _batch_reason(model: Any, call: Call) -> str | None:
         return f"{', '.join(sorted(extra))} can't be realigned in a batch"
     if isinstance(mask, Tensor) and not _padded_on_the_left(mask):
         return "the batch is not padded on the left"
-    rescaled, longest = rescaling_length(model.config), call.stopping_criteria.max_length
-    if rescaled is not None and (longest is None or longest > rescaled):
+    rescaled = _rescaled(model, call)
+    if rescaled is not None:
         return f"rotary positions beyond {rescaled} depend on the longest row of a batch"
     if model.config.model_type in _LONGER_CACHE:
         return "the cache is longer than the text, so the rows of a batch can't be realigned"
     return _inputs_reason(model, call)
+
+
+def _rescaled(model: Any, call: Call) -> int | None:
+    """Return the length from which on rotary positions depend on what a forward reads, if the text may get there."""
+    rescaled, longest = rescaling_length(model.config), call.stopping_criteria.max_length
+    return rescaled if rescaled is not None and (longest is None or longest > rescaled) else None
 
 
 def _inputs_reason(model: Any, call: Call) -> str | None:
@@ -153,8 +159,13 @@ def _inputs_reason(model: Any, call: Call) -> str | None:
     return None
 
 
-def _width_reason(call: Call) -> str | None:
+def _width_reason(model: Any, call: Call) -> str | None:
     """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
+    if not call.input_ids.shape[1]:
+        return "fixed_width needs the tokens of the prompt, not its embeddings alone"
+    rescaled = _rescaled(model, call)
+    if rescaled is not None:
+        return f"fixed_width reads tokens anew, for which rotary positions are others beyond {rescaled}"
     if call.input_ids.shape[0] > 1:
         return "fixed_width is for one row: rows that end change a batch's width"
     if not all(type(layer) is DynamicLayer for layer in decoder_cache(call.cache).layers):

@@ -45,7 +45,7 @@ class HFTarget:
         self._kwargs = model_kwargs
         self._cache_name = cache_name(model_kwargs)
         self._max_length = max_length
-        self._limits = position_limits(model.config)
+        self._bounds: list[tuple[list[tuple[int, bool]], int]] = []  # limits, and how far what they limit is ahead
         self._prefix = "decoder_" if model.config.is_encoder_decoder else ""
         self._rollback: Rollback
         self._past = 0  # tokens that the cache holds before the text
@@ -66,7 +66,8 @@ class HFTarget:
         self._past = max(0, cached_tokens(self.cache) - self._text.length)
         if self._fixed_width:
             self._rollback.keep(self._text.length, self._kept(self._text.length))
-        self._limits = sorted([*self._limits, *((size, False) for size in fixed_sizes(self.cache))])
+        limits, sizes = position_limits(self._model.config), [(size, False) for size in fixed_sizes(self.cache)]
+        self._bounds = [(sorted([*limits, *sizes]), 0), (limits, self._ahead())]
         return [outputs.logits[:, -1].clone()]
 
     def takes_trees(self) -> bool:
@@ -81,12 +82,10 @@ class HFTarget:
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the backlog of a replay."""
         length, unread = self._text.length, self._text.length - self._rollback.cached
-        place = self._past + length
-        # A model may read its whole text anew when it grows beyond a limit, into a cache that can't be cropped yet.
         backlog = not self._fixed_width and unread - 1 > MAX_REPLAY
-        if backlog or any(place - unread <= limit < place for limit, _ in self._limits):
+        if backlog or self._is_crossing(unread):
             return 0
-        room = position_room(self._limits, place, self._max_length - length - 1)
+        room = self._position_room(self._max_length - length - 1)
         room = min(room, self._rollback.widest() - unread)
         return min(room, self._block_end() - length) if self._fixed_width else room
 
@@ -115,9 +114,29 @@ class HFTarget:
         """Return tokens that fill the step up to the end of its block, as far as there are positions for them."""
         if not self._fixed_width:
             return ()
-        length = self._text.length
-        room = position_room(self._limits, self._past + length, self._block_end() - length)
+        room = self._position_room(self._block_end() - self._text.length)
         return (int(self._text.input_ids[0, -1]),) * (room - len(draft))
+
+    def _is_crossing(self, unread: int) -> bool:
+        """Whether tokens that are still to be read lie across a limit.
+
+        A model may read its whole text anew when it grows beyond one, into a cache that can't be cropped yet.
+        """
+        place = self._past + self._text.length
+        ends = [(limit, place + ahead) for limits, ahead in self._bounds for limit, _ in limits]
+        return any(end - unread <= limit < end for limit, end in ends)
+
+    def _position_room(self, room: int) -> int:
+        """Cut ``room`` where a draft would cross a limit of the cache's length or of the positions."""
+        place = self._past + self._text.length
+        return min(position_room(limits, place + ahead, room) for limits, ahead in self._bounds)
+
+    def _ahead(self) -> int:
+        """Return by how much the text's positions exceed its length; less than nothing with padding on the left."""
+        positions = self._kwargs.get(self._prefix + "position_ids")
+        if not isinstance(positions, Tensor):
+            return 0
+        return int(positions[..., -1].max()) - self._past - self._text.length
 
     def _block_end(self) -> int:
         """Return where the block of fixed width ends that holds the last committed token."""
