@@ -275,21 +275,22 @@ def _longest_first(
 
 def _trimmed(units: list[str], first: int, last: int) -> tuple[int, int]:
     """Return a span without the units that no citation starts or ends with."""
-    while first < last and not _may_start(units[first]):
+    while first < last and not _may_start(units[first][0]):
         first += 1
-    while first < last and not _may_end(units[last - 1]):
+    while first < last and not _may_end(units[last - 1][0]):
         last -= 1
     return first, last
 
 
 @cache
-def _may_start(unit: str) -> bool:
-    return not (unit.isspace() or unit[0] in _SENTENCE_MARKS or unicodedata.category(unit[0]) in _NEVER_FIRST)
+def _may_start(first: str) -> bool:
+    """Whether a citation may start with a unit of this first character, which tells what the unit is."""
+    return not (first.isspace() or first in _SENTENCE_MARKS or unicodedata.category(first) in _NEVER_FIRST)
 
 
 @cache
-def _may_end(unit: str) -> bool:
-    return not (unit.isspace() or unicodedata.category(unit[0]) in _NEVER_LAST)
+def _may_end(first: str) -> bool:
+    return not (first.isspace() or unicodedata.category(first) in _NEVER_LAST)
 
 
 def _units(text: str, whole_words: bool) -> list[str]:

@@ -30,7 +30,7 @@ def brute_force(text: str, passages: list[str], min_chars: int, whole_words: boo
             for last in range(first + 1, len(units) + 1):
                 span = units[first:last]
                 length = len("".join(span))
-                allowed = citations._may_start(span[0]) and citations._may_end(span[-1]) and all(free[first:last])
+                allowed = citations._may_start(span[0][0]) and citations._may_end(span[-1][0]) and all(free[first:last])
                 if not allowed or length <= best[0]:
                     continue
                 start = len("".join(units[:first]))
@@ -155,6 +155,14 @@ def test_citations_begin_and_end_with_whole_words(text, passage, cited) -> None:
 def test_parts_of_words_are_cited_when_asked() -> None:
     text, passage = "the art of warfare", "the art of war"
     assert spans(text, cite(text, [passage], min_chars=3, whole_words=False)) == [("the art of war", 0)]
+
+
+def test_nothing_is_kept_of_the_texts() -> None:
+    before = citations._may_start.cache_info().currsize
+    for number in range(200):
+        cite(f"word{number} and other{number} words", [f"word{number} and other{number} words"], min_chars=5)
+    assert citations._may_start.cache_info().currsize < before + 30
+    assert citations._may_end.cache_info().currsize < before + 60
 
 
 def test_combining_marks_are_all_of_unicode_s() -> None:
