@@ -21,6 +21,12 @@ class Step:
     propose_s: float = 0.0
     forward_s: float = 0.0
     copied: Sequence[dict[str, Any]] = ()
+    depth: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Draft tokens one behind the other: fewer than drafted in a tree."""
+        return self.depth or self.drafted
 
 
 @dataclass(slots=True)
@@ -127,15 +133,15 @@ def accepted_lengths(steps: Sequence[Step]) -> list[tuple[str, int]]:
 
 
 def acceptance_by_position(steps: Sequence[Step]) -> list[tuple[int, float, int]]:
-    """Return position, share of the drafts of that length or more that were accepted up to it, and their number.
+    """Return position, share of the drafts that reach it that were accepted up to it, and their number.
 
     Example:
         >>> acceptance_by_position([Step(drafted=2, accepted=1), Step(drafted=1, accepted=1)])
         [(1, 1.0, 2), (2, 0.0, 1)]
     """
     found = []
-    for position in range(1, max((step.drafted for step in steps), default=0) + 1):
-        long = [step for step in steps if step.drafted >= position]
+    for position in range(1, max((step.reach for step in steps), default=0) + 1):
+        long = [step for step in steps if step.reach >= position]
         found.append((position, sum(step.accepted >= position for step in long) / len(long), len(long)))
     return found
 

@@ -6,8 +6,8 @@ Each generation follows as one line of kind ``generation`` (its name and its tex
 kind ``step`` a step, and ``end`` (output, statistics, and how it ended: ``stop``, ``length`` or ``interrupted``).
 A step's ``text`` is what it added to the output: first ``accepted_characters`` from its draft, then the model's own
 token. ``copied`` has the spans that make up the accepted ones: their ``characters``, and ``from``, ``start`` and
-``end``, which say from which text, ``output`` and ``memory`` among them, and from which character to which. Times are
-seconds.
+``end``, which say from which text, ``output`` and ``memory`` among them, and from which character to which. A draft
+that is a tree has a ``depth``, the tokens of its longest branch. Times are seconds.
 """
 
 import json
@@ -201,6 +201,7 @@ def _step(record: "StepRecord") -> dict[str, Any]:
         "width": record.width,
         "source": record.source,
         "match": record.match_length,
+        **({"depth": record.depth} if record.depth != record.draft_tokens else {}),
         "propose_s": round(record.propose_s, 7),
         "forward_s": round(record.forward_s, 7),
     }

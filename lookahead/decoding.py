@@ -96,11 +96,12 @@ def decode(
             accepted_tokens=sum(map(len, paths)),
             emitted_tokens=sum(map(len, emitted)),
             width=width,
-            source=drafts[0].source,
+            source=drafts[0].source_of(paths[0]),
             match_length=drafts[0].match_length,
             propose_s=proposed - started + perf_counter() - verified,
             forward_s=verified - proposed,
             origins=tuple(drafts[0].origins[node] for node in paths[0]) if drafts[0].origins else (),
+            depth=drafts[0].depth,
         )
         proposers[rows[0]].observe(step)
         stats.record(step)

@@ -151,7 +151,7 @@ class LookupProposer:
         if self.planned:
             survival, came = tuple(self._pacing.survival), np.asarray(tokens, np.int32)
             offered, plan = tuple(self._candidates), tuple(self._plan)
-            if self._memory is not None and self._followed_memory(tokens):
+            if self._memory is not None and self._was_foreseen(MEMORY, tokens[0]):
                 self._memory.served()
             learn_step(self._index.arrays, self._swaps, self._trail, offered, survival, plan, came)
         self._index.extend(tokens)
@@ -233,15 +233,19 @@ class LookupProposer:
         nodes = tree_step(self._index.arrays, offered, survival, plan, tree, cost.curve, cost.worth, most)
         if not nodes:
             return self.draft(length)
-        tokens, parents, origins = map(tuple, self._tree.drafted[:nodes].T.tolist())
+        tokens, parents, origins, rows = map(tuple, self._tree.drafted[:nodes].T.tolist())
         parents = () if parents == tuple(range(-1, nodes - 1)) else parents
-        facts = self._candidates.facts[self._plan.chosen[ROW]]
-        return Draft(tokens, parents, SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)
+        facts = self._candidates.facts
+        names = [SOURCES[source] for source in facts[: self._candidates.count[0], SOURCE]]
+        sources = tuple(names[row] for row in rows) if len(set(names)) > 1 else ()
+        chosen = int(self._plan.chosen[ROW])
+        return Draft(tokens, parents, names[chosen], int(facts[chosen, MATCH]), origins, sources)
 
-    def _followed_memory(self, tokens: Sequence[int]) -> bool:
-        row = int(self._plan.chosen[ROW])
-        from_memory = row >= 0 and self._candidates.facts[row, SOURCE] == MEMORY
-        return bool(from_memory and self._candidates.tokens[row, 0] == tokens[0])
+    def _was_foreseen(self, source: int, token: int) -> bool:
+        """Whether a candidate of this source begins with the token that came."""
+        offered = self._candidates
+        rows = range(int(offered.count[0]))
+        return any(offered.facts[row, SOURCE] == source and offered.tokens[row, 0] == token for row in rows)
 
     def _draft(self, row: int, length: int) -> Draft:
         if not length:

@@ -12,7 +12,8 @@ class StepRecord:
         accepted_tokens: Draft tokens that were kept.
         emitted_tokens: Tokens the step added to the output.
         width: Tokens the target model read per row: the last token, the draft, and replayed tokens if any.
-        source: Where the (first row's) draft came from, empty without a draft.
+        source: Where the accepted tokens of the (first row's) draft came from, or the likeliest of it if none was
+            accepted; empty without a draft.
         match_length: Tokens of the suffix that matched there.
         propose_s: Seconds spent on the index and the draft.
         forward_s: Seconds of the target model's forward pass and of choosing the tokens.
@@ -30,6 +31,8 @@ class StepRecord:
     """Rows of the batch that had not ended."""
     origins: tuple[int, ...] = ()
     """Of each accepted token of the first row: its position in the row's index, or -1 - p for position p of memory."""
+    depth: int = 0
+    """Tokens of the longest branch of the first row's draft."""
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ DEPTH, END, PARENT = range(3)
 class Tree(NamedTuple):
     """A tree under construction.
 
-    `nodes` int64 [depth, 3]: tokens, parents and origins, the likeliest first; `drafted` the same, those of the chosen
-    candidate first; `places` int64 [depth + 1]: what the root and each node are called there. `climbs` int64
+    `nodes` int64 [depth, 4]: tokens, parents, origins and candidates, the likeliest first; `drafted` the same, those of
+    the chosen candidate first; `places` int64 [depth + 1]: what the root and each node are called there. `climbs` int64
     [candidates, 3]: how many tokens of each candidate are in the tree, how many can be, and the node of the last (-1:
     the root); `alive` float64 [candidates, depth]: the candidates' survival; `left` float64 [depth + 1]: what the
     children of the root and of each node have left of its chance.
@@ -35,8 +35,8 @@ class Tree(NamedTuple):
 def empty_tree() -> Tree:
     """Return room for a tree."""
     return Tree(
-        np.zeros((MAX_DEPTH, 3), np.int64),
-        np.zeros((MAX_DEPTH, 3), np.int64),
+        np.zeros((MAX_DEPTH, 4), np.int64),
+        np.zeros((MAX_DEPTH, 4), np.int64),
         np.zeros(MAX_DEPTH + 1, np.int64),
         np.zeros((MAX_CANDIDATES, 3), np.int64),
         np.zeros((MAX_CANDIDATES, MAX_DEPTH)),
@@ -97,7 +97,8 @@ def _take(tree, candidates, row, node, likely):
     """Add a candidate's next token as a node, and move on all candidates that go on with it there."""
     depth, _, parent = tree.climbs[row]
     token = candidates.tokens[row, depth]
-    tree.nodes[node, 0], tree.nodes[node, 1], tree.nodes[node, 2] = token, parent, candidates.origins[row, depth]
+    tree.nodes[node, 0], tree.nodes[node, 1] = token, parent
+    tree.nodes[node, 2], tree.nodes[node, 3] = candidates.origins[row, depth], row
     tree.left[node + 1] = likely
     tree.left[parent + 1] -= likely
     for other in range(candidates.count[0]):
@@ -120,5 +121,6 @@ def _order(tree, candidates, chosen, length):
         if tree.places[node + 1] < 0:
             tree.places[node + 1], path = path, path + 1
         place = tree.places[node + 1]
-        tree.drafted[place, 0], tree.drafted[place, 2] = tree.nodes[node, 0], tree.nodes[node, 2]
+        for column in range(tree.nodes.shape[1]):
+            tree.drafted[place, column] = tree.nodes[node, column]
         tree.drafted[place, 1] = tree.places[tree.nodes[node, 1] + 1]

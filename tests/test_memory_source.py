@@ -81,6 +81,25 @@ def test_what_served_is_the_last_to_be_evicted() -> None:
     assert {info.name: info.useful for info in store.documents("ann")} == {"good": 10.0, "idle": 0.0}
 
 
+def test_what_served_beside_a_likelier_continuation_served_too() -> None:
+    """The prompt goes on with 30, memory with 52, and 52 comes."""
+    now = [0.0]
+    store, pacing = MemoryStore(clock=lambda: now[0]), Pacing()
+    store.add("ann", [50, 51, 52, 53, 54])
+    for width in (1, 2, 65) * 20:
+        pacing.observe(width, 1.0 + 0.004 * width, 1)
+    made = proposer(store, "ann", [50, 51, 30, 31, 32, 50, 51], pacing=pacing)
+    made.branches = True
+    draft = made.propose(64)
+    now[0] = 10.0
+    nodes = draft.path([52, 53, 54, 9])
+    assert len(nodes) == 3
+    assert draft.source_of(nodes) == "memory"
+    assert draft.source_of(draft.path([30, 31])) == "context"
+    made.extend([52, 53, 54, 9])
+    assert [info.useful for info in store.documents("ann")] == [10.0]
+
+
 def test_ids_beyond_the_vocabulary_are_never_drafted() -> None:
     store = MemoryStore()
     store.add("ann", [5, 6, 7, 999, 8])

@@ -183,6 +183,11 @@ def test_figures():
     assert totals([]).speed == totals([]).per_step == totals([]).acceptance == 0.0
 
 
+def test_a_tree_is_no_deeper_than_its_longest_branch():
+    tree = Step(drafted=6, accepted=2, emitted=3, source="a", depth=2)
+    assert acceptance_by_position([tree, Step(drafted=3)]) == [(1, 0.5, 2), (2, 0.5, 2), (3, 0.0, 1)]
+
+
 def test_the_command_writes_the_page_beside_the_trace_or_where_it_is_told(tmp_path):
     path = tmp_path / "t.trace"
     path.write_text("".join(json.dumps(entry) + "\n" for entry in TRACE))
