@@ -92,7 +92,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]
 
 def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
     try:
-        lines = [line for line in args.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line for line in args.data.read_text(encoding="utf-8").split("\n") if line.strip()]
         records = [json.loads(line) for line in lines]
     except UnicodeDecodeError:
         raise CommandError(f"--data {args.data} is not UTF-8 text: prompts are JSON lines") from None

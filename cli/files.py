@@ -189,7 +189,7 @@ def _fill(descriptor: int, data: bytes) -> None:
 
 def _replace(model: Path, target: Path, data: bytes) -> None:
     """Put new content under a name in one step, with the mode, owner and attributes of a model file."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             _fill(file.fileno(), data)

@@ -1,10 +1,13 @@
 """What a folder's ``.gitignore`` files leave out."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
+
+from lookahead.cli.errors import UsageError
 
 _OWN = {".git", ".hg", ".svn"}  # folders of version control, which no pattern need name
 
@@ -21,10 +24,16 @@ def kept_files(folder: Path) -> Iterator[Path]:
 def matches(patterns: list[str], path: Path) -> bool:
     """Whether a path is one that patterns in ``.gitignore`` syntax name.
 
+    Raises:
+        UsageError: One of them is no pattern.
+
     Example:
         >>> matches(["*.py", "docs/"], Path("src/a.py")), matches(["*.py"], Path("a.txt"))
         (True, False)
     """
+    wrong = next((pattern for pattern in patterns if not _is_pattern(pattern)), None)
+    if wrong is not None:
+        raise UsageError(f"--include {wrong!r} is no pattern: write one as in .gitignore, such as *.py")
     return GitIgnoreSpec.from_lines(patterns).match_file(path.as_posix())
 
 
@@ -70,6 +79,16 @@ def _specs_above(folder: Path) -> _Specs:
 
 def _specs_of(base: Path, file: Path) -> _Specs:
     try:
-        return [(base, GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8", errors="replace").splitlines()))]
+        text = file.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return []
+    return [(base, GitIgnoreSpec.from_lines(filter(_is_pattern, text.replace("\r\n", "\n").split("\n"))))]
+
+
+def _is_pattern(line: str) -> bool:
+    """Whether a line can be read; git takes others, such as a lone ``!``, for nothing."""
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True

@@ -19,8 +19,9 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
     r"""Return the names of functions, classes and the like that an edit drops and the instruction does not name.
 
     A small model that copies a file may lose its place where two functions look alike, and skip one of them. What is
-    renamed or deleted on purpose is named by the instruction, and what stood inside goes with it. Definitions are lines
-    that begin with a keyword for one, in Python and languages like it.
+    renamed or deleted on purpose is named by the instruction, and what stood inside goes with it, unless something new
+    stands there, which may be the same renamed. Definitions are lines that begin with a keyword for one, in Python and
+    languages like it.
 
     Args:
         before: The text that was edited, with ``\n`` newlines.
@@ -33,6 +34,8 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
     """
     named, rest = set(_WORD.findall(instruction)), Counter(name for _, name in _definitions(after))
     found = _definitions(before)
+    known = {name for _, name in found}
+    new = {depth for depth, name in _definitions(after) if name not in known}
     lost, at = [], 0
     while at < len(found):
         depth, name = found[at]
@@ -45,7 +48,7 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
         inside = at
         while inside < len(found) and found[inside][0] > depth:
             inside += 1
-        if not any(rest[name] > 0 for _, name in found[at:inside]):
+        if depth not in new and not any(rest[name] > 0 for _, name in found[at:inside]):
             at = inside  # all that stood in it is gone with it
     return lost
 

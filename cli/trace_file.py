@@ -43,7 +43,7 @@ def read_trace(path: str) -> list[dict[str, Any]]:
         CommandError: The file can't be read, or is no trace of a version that is known.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
         entries = [json.loads(line) for line in lines if line.strip()]
     except OSError as error:
         raise CommandError(f"{path} can't be read: {os_reason(error)}") from None

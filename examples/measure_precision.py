@@ -85,7 +85,7 @@ def requests(path: str | None, count: int) -> list[tuple[str, str]]:
         here = Path(__file__).parent
         texts = [file.read_text() for file in sorted(here.glob("*.py"))]
         return [(text, "Add type hints.") for text in texts][:count]
-    rows = [json.loads(line) for line in Path(path).read_text().splitlines() if line.strip()]
+    rows = [json.loads(line) for line in Path(path).read_text("utf-8").split("\n") if line.strip()]
     rows = [row for row in rows if len(row["before"]) < 6000]
     return [(row["before"], row["instruction"]) for row in rows[:: max(1, len(rows) // count)][:count]]
 

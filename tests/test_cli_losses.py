@@ -39,6 +39,12 @@ def test_a_method_may_not_get_lost_as_its_class_is_renamed():
     assert left_out(TWO, renamed, "Rename the class Box to Crate.") == ["ship"]
 
 
+@pytest.mark.parametrize("instruction", ["Rename the class Box to Crate.", "Delete Box and add Crate."])
+def test_all_methods_may_not_get_lost_as_their_class_is_renamed(instruction):
+    renamed = "def keep():\n    return 1\n\n\nclass Crate:\n    pass\n"
+    assert left_out(TWO, renamed, instruction) == ["keep", "ship"]
+
+
 def test_a_function_that_became_a_constant_is_still_there():
     assert left_out("function area(r) {\n", "export const area = (r) => 3 * r * r\n", "Use arrow functions.") == []
 

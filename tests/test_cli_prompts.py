@@ -55,6 +55,17 @@ def test_the_file_stands_in_the_prompt_as_one_block_and_exactly(text):
     assert not opening.complete
 
 
+def test_bytes_of_names_that_are_no_utf_8_are_a_mark_in_the_prompt():
+    tokenizer = CharacterTokenizer()
+    context = [Reference("caf\udce9.py", "y = 1\n")]
+    prompt = edit_prompt(tokenizer, "a\udcff.py", "x = 'é'\n", "Set x to \udcfe.", context=context)
+    text = tokenizer.decode(prompt.ids)
+    text.encode("utf-8")  # tokenizers take nothing else
+    assert "caf?.py:\n" in text
+    assert "Set x to ?." in text
+    assert "x = 'é'" in text
+
+
 def test_the_answer_begins_with_the_files_own_fence():
     prompt = edit_prompt(CharacterTokenizer(), "src/a.py", "```\n", "Do it.")
     assert prompt.opening == "````python"

@@ -105,6 +105,14 @@ def test_the_content_is_replaced_and_nothing_stays_behind(file):
     assert names(file.parent) == ["a.py"]
 
 
+@pytest.mark.parametrize("name", ["a" * 252 + ".py", "\u6f22" * 83 + ".py", "\U0001f600" * 62 + ".py"])
+def test_a_name_may_be_as_long_as_the_file_system_lets_it(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"old\n")
+    rewrite(path)
+    assert path.read_bytes() == NEW
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o640, 0o4755])
 def test_the_mode_stays(file, mode):
     file.chmod(mode)

@@ -92,6 +92,14 @@ def test_json_is_one_object_a_line(tmp_path, capsysbinary) -> None:
     assert all(list(line["speedup"]) == list(line["length_oracle_share"]) == ["0.1"] for line in lines)
 
 
+def test_texts_may_hold_any_newline(tmp_path, capsysbinary) -> None:
+    path = tmp_path / "log.jsonl"
+    record = {"prompt": "one\u2028two three four\x85", "output": "one\u2028two three four\x85 and so on"}
+    path.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert main(["replay", str(path), "--methods", "ours", "--json"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["items"] == 1
+
+
 def test_a_system_that_is_not_installed_is_named_and_left_out(tmp_path, monkeypatch, capsysbinary) -> None:
     monkeypatch.setitem(sys.modules, "arctic_inference", None)
     file = tmp_path / "records.jsonl"

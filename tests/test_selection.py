@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lookahead.cli.errors import UsageError
 from lookahead.cli.ignored import kept_files
 from lookahead.cli.selection import select_files
 
@@ -60,6 +61,41 @@ def test_a_nearer_gitignore_decides(tree):
     (tree / "src/.gitignore").write_text("*.py\n!c.py\n")
     assert select_files(["src"], ["*.py"]) == ["src/c.py"]
     assert select_files(["src/deep"], ["*.py"]) == ["src/deep"]
+
+
+@needs_git
+@pytest.mark.parametrize(
+    "patterns",
+    [b"\xef\xbb\xbfa.py\nb.txt\n", b"a.py\r\nb.txt\r\n", b"!\na.py\n", b"a.py\nb.txt\\\nsrc/\n", b"[z-a]\na.py\n"],
+    ids=["byte order mark", "carriage returns", "lone !", "\\ at an end", "no range"],
+)
+def test_odd_lines_are_read_as_git_reads_them(tree, patterns):
+    (tree / ".gitignore").write_bytes(patterns)
+    shutil.rmtree(tree / ".git")
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    call = ["git", "-C", tree, "ls-files", "-co", "--exclude-standard", "-z"]
+    listed = subprocess.run(call, check=True, capture_output=True, text=True).stdout.split("\0")
+    ours = [path.relative_to(tree).as_posix() for path in kept_files(tree)]
+    assert "a.py" not in ours
+    assert sorted(ours) == sorted(name for name in listed if name and not (tree / name).is_symlink())
+
+
+def test_a_pattern_to_include_that_is_none_is_named(tree):
+    with pytest.raises(UsageError, match=r"--include '!' is no pattern"):
+        select_files(["src"], ["!"])
+
+
+@pytest.mark.parametrize("name", ["loop", "n" * 300, "a.py/below"])
+def test_a_name_that_can_not_be_looked_up_leaves_the_others_alone(tree, name):
+    (tree / "loop").symlink_to("loop")
+    assert select_files([name, "a.py"]) == [name, "a.py"]
+    assert "a.py" in select_files(["*"])
+
+
+def test_backups_are_no_files_to_edit_unless_named(tree):
+    (tree / "src/c.py~").write_text("x\n")
+    assert "src/c.py~" not in [*select_files(["src"]), *select_files(["src/*"])]
+    assert select_files(["src/c.py~"]) == ["src/c.py~"]
 
 
 NAMES = st.sampled_from(["a", "b", "c.py", "a.py"])

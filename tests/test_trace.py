@@ -197,6 +197,19 @@ def test_what_is_no_trace_is_refused(tmp_path, text, reason):
         read_trace(str(path))
 
 
+def test_a_trace_holds_any_text_and_name(tmp_path):
+    """JSON may hold other newlines than those between its lines, and names of files need be no UTF-8."""
+    trace = Trace("edit", {})
+    trace.begin("odd \udcff", Letters(), {"prompt": [1]})
+    path = tmp_path / "a.trace"
+    with tracing(Namespace(trace=str(path), command="edit"), Console(environment())) as written:
+        assert written is not None
+        written.generations = trace.generations
+        written.describe({"note": "a\u2028b\x85c\u2029"})
+    header, generation, *_ = read_trace(str(path))
+    assert (header["note"], generation["name"]) == ("a\u2028b\x85c\u2029", "odd \udcff")
+
+
 @pytest.mark.parametrize("model", [llama, mistral])
 def test_prompts_that_begin_alike_are_answered_as_without_the_cache(model):
     prompts = [[*PROMPT, 20, 21], [*PROMPT, 20, 22, 23], [*PROMPT, 20, 22, 23], [30, 31, *PROMPT], PROMPT]

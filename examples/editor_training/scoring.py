@@ -95,7 +95,8 @@ def read_cases(path: Path) -> Iterator[list[Edit]]:
         ValueError: A line is no such object.
     """
     edits = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+    lines = [(number, line) for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1) if line.strip()]
+    for number, line in lines:
         try:
             record = json.loads(line)
             edits.append(Edit(*(record[name] for name in ("kind", "instruction", "before", "after"))))
