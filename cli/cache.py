@@ -1,20 +1,23 @@
 """The cache folder: where it is, and how something is built in it whole or not at all."""
 
-import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lookahead.cli.errors import CommandError, os_reason
+from lookahead.durable import locked
 
-_PARTIAL = "partial-"
+_PARTIAL = ".specdec-lookup-partial-"
 
 
 def cache_home(variables: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
     """Return the cache folder: SPECDEC_LOOKUP_HOME, else the platform's.
+
+    Raises:
+        CommandError: There is no home folder.
 
     Example:
         >>> str(cache_home({"XDG_CACHE_HOME": "/var/cache/me"}, "linux"))
@@ -22,14 +25,23 @@ def cache_home(variables: Mapping[str, str] = os.environ, platform: str = sys.pl
     """
     chosen = variables.get("SPECDEC_LOOKUP_HOME")
     if chosen:
-        return Path(chosen).expanduser()
+        return _expanded(chosen)
     if platform == "win32":
         base = variables.get("LOCALAPPDATA") or "~/AppData/Local"
     elif platform == "darwin":
         base = "~/Library/Caches"
     else:
         base = variables.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "specdec-lookup"
+    return _expanded(base) / "specdec-lookup"
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise CommandError(
+            f"{path} can't be found, for you have no home folder: name a folder in SPECDEC_LOOKUP_HOME"
+        ) from None
 
 
 def build_once(target: Path, build: Callable[[Path], Path], on_wait: Callable[[], None] = lambda: None) -> Path:
@@ -51,7 +63,7 @@ def build_once(target: Path, build: Callable[[Path], Path], on_wait: Callable[[]
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.parent / "lock", on_wait):
+        with locked(target.parent / "lock", on_wait):
             if not target.is_dir():
                 _build(target, build)
     except OSError as error:
@@ -84,42 +96,3 @@ def _sync(folder: Path) -> None:
         path.chmod(0o644)  # not only for the user who built it
         with path.open("rb+") as file:
             os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock between processes; the system frees it when its holder dies."""
-    with path.open("a+b") as file:
-        if not _try_lock(file.fileno()):
-            on_wait()
-            _wait_for_lock(file.fileno())
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-    import time
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _wait_for_lock(descriptor: int) -> None:
-        while not _try_lock(descriptor):
-            time.sleep(0.2)
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _wait_for_lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)

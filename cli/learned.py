@@ -3,9 +3,11 @@
 import contextlib
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lookahead.cli.cache import cache_home
+from lookahead.cli.errors import CommandError
 
 
 class Learned:
@@ -17,19 +19,24 @@ class Learned:
     """
 
     def __init__(self, name: str, variables: Mapping[str, str]) -> None:
-        self._path = cache_home(variables) / "learned" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.npz"
+        self._name, self._variables = name, variables
 
     def recall(self, model: Any) -> None:
         """Let the model start from what is in the file, if there is one of this version."""
         from lookahead.plugins import hf
 
-        with contextlib.suppress(OSError, ValueError):
-            hf.load_learned(model, self._path)
+        with contextlib.suppress(OSError, ValueError, CommandError):
+            hf.load_learned(model, self._path())
 
     def keep(self, model: Any) -> None:
         """Write what the model has learned."""
         from lookahead.plugins import hf
 
-        with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            hf.save_learned(model, self._path)
+        with contextlib.suppress(OSError, CommandError):
+            path = self._path()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            hf.save_learned(model, path)
+
+    def _path(self) -> Path:
+        digest = hashlib.sha256(self._name.encode()).hexdigest()
+        return cache_home(self._variables) / "learned" / f"{digest[:16]}.npz"

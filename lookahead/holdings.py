@@ -1,13 +1,21 @@
 """Holdings: the segments of all namespaces as they are now, changed in single steps that no reader waits for."""
 
+import os
 import threading
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
 
 from lookahead.memory_documents import Settings
 from lookahead.retention import Namespaces, Segments, mergeable, replaced, without_empty, without_expired
 from lookahead.segment import Segment
 
 AT_ONCE = 2**19  # positions that a caller merges or filters by itself, in about 0.1 s; more are left to a thread
+
+
+_ALL: "WeakSet[Holdings]" = WeakSet()
+_FORKING = threading.Lock()
+_HELD: list[Any] = []  # locks, from before a fork to its end, so that no child begins with a change half made
 
 
 class Holdings:
@@ -26,6 +34,7 @@ class Holdings:
     def __init__(self, namespaces: Namespaces, settings: Settings, clock: Callable[[], float]) -> None:
         self.namespaces, self.settings, self.clock = namespaces, settings, clock
         self.lock = threading.RLock()
+        _ALL.add(self)
 
     def change(self, change: Callable[[Namespaces], Namespaces]) -> None:
         """Go from what has not expired to what `change` makes of it, in one step."""
@@ -71,3 +80,20 @@ class Holdings:
             segments = replaced(self.namespaces.get(namespace, ()), old, new)
             if segments is not None:
                 self.namespaces = self.namespaces | {namespace: segments}
+
+
+def _hold_all() -> None:
+    _FORKING.acquire()
+    for holdings in list(_ALL):
+        holdings.lock.acquire()
+        _HELD.append(holdings.lock)
+
+
+def _release_all() -> None:
+    while _HELD:
+        _HELD.pop().release()
+    _FORKING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)

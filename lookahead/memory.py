@@ -105,8 +105,8 @@ class MemoryStore:
         """
         self._holdings.drop_expired()
         self.settle()
-        known = None if overwrite else self._files
-        self._files.add(store_file.write(Path(path), self._holdings.namespaces, self._holdings.settings, known))
+        holdings = self._holdings
+        store_file.write(Path(path), holdings.namespaces, holdings.settings, self._files, overwrite=overwrite)
 
     def settle(self) -> None:
         """Wait until the segments are merged that additions have left to a thread."""

@@ -36,11 +36,11 @@ class Merger:
 
     def settle(self) -> None:
         """Wait until all that was wanted is done."""
-        while (thread := self._thread) is not None:
+        while (thread := self._thread) is not None and thread.is_alive():  # no thread outlives a fork
             thread.join()
 
     def _start(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             thread = threading.Thread(target=self._run, name="lookahead-merger", daemon=True)
             thread.start()
             self._thread = thread  # started, so that it can be joined; to end, it needs the lock held here

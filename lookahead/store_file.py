@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.durable import sync_folder
+from lookahead.durable import locked, sync_folder
 from lookahead.memory_documents import Settings
 from lookahead.retention import Namespaces
 from lookahead.segment import Documents, Segment
@@ -48,8 +48,10 @@ class StoreFileError(ValueError):
     """A file is no memory store that can be used: damaged, cut off, or of another format."""
 
 
-def write(path: Path, namespaces: Namespaces, settings: Settings, known: Container[bytes] | None = None) -> bytes:
-    """Put a store under a name in one step; returns the id of what was written.
+def write(
+    path: Path, namespaces: Namespaces, settings: Settings, known: set[bytes], *, overwrite: bool = False
+) -> None:
+    """Put a store under a name in one step, and its id among those that are known.
 
     It is complete on disk before it takes the old one's place: whatever ends the process, the old or the new file is
     there. What a killed writer left beside it is removed an hour later.
@@ -58,14 +60,16 @@ def write(path: Path, namespaces: Namespaces, settings: Settings, known: Contain
         path: Where to; a link stays one.
         namespaces: The documents.
         settings: What else to keep.
-        known: Ids of files that may be replaced; None for any file, whatever it is.
+        known: Ids of files that may be replaced.
+        overwrite: Replace any file, whatever it is.
 
     Raises:
         FileExistsError: There is a file that may not be replaced.
         OSError: The folder can't be written, or the disk is full; the old file is as it was.
     """
     path = Path(os.path.realpath(path))
-    _refuse_unknown(path, known)
+    with _only_writer(path):
+        _refuse_unknown(path, None if overwrite else known)
     _remove_abandoned(path)
     temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
     try:
@@ -74,12 +78,13 @@ def write(path: Path, namespaces: Namespaces, settings: Settings, known: Contain
             file.flush()
             os.fsync(file.fileno())
         _copy_mode(path, temporary)
-        _refuse_unknown(path, known)  # again, for writing took its time
-        os.replace(temporary, path)
+        with _only_writer(path):
+            _refuse_unknown(path, None if overwrite else known)  # again, for writing took its time
+            os.replace(temporary, path)
+            known.add(identity)
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
-    return identity
 
 
 def read(path: Path) -> tuple[Namespaces, Settings, bytes]:
@@ -108,6 +113,17 @@ def verify(path: Path) -> None:
     """Check every byte of a store; raises as ``read`` does."""
     data, directory, _ = _open(path)
     _check(path, data, directory, None)
+
+
+@contextlib.contextmanager
+def _only_writer(path: Path) -> Iterator[None]:
+    """Let nobody else replace a file between a look at it and its replacement."""
+    lock = path.parent if os.name != "nt" else path.with_name(f".{path.name}.lock")
+    with contextlib.ExitStack() as stack:
+        if path.parent.is_dir():  # else writing says what is wrong
+            with contextlib.suppress(OSError):  # of a file system that knows no locks: then the look has to do
+                stack.enter_context(locked(lock))
+        yield
 
 
 def _refuse_unknown(path: Path, known: Container[bytes] | None) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.errors import CommandError
+from lookahead.cli.learned import Learned
 
 
 @pytest.mark.parametrize(
@@ -59,9 +60,25 @@ def test_a_failed_build_leaves_nothing(tmp_path, error):
 
 
 def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
-    (tmp_path / "partial-123" / "deep").mkdir(parents=True)
+    (tmp_path / ".specdec-lookup-partial-123" / "deep").mkdir(parents=True)
     build_once(tmp_path / "it", build)
     assert names(tmp_path) == ["it", "lock"]
+
+
+def test_what_is_no_build_of_ours_stays(tmp_path):
+    (tmp_path / "partial-results").mkdir()
+    build_once(tmp_path / "it", build)
+    assert names(tmp_path) == ["it", "lock", "partial-results"]
+
+
+def test_without_a_home_folder_the_way_out_is_named(monkeypatch):
+    def homeless(self):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    with pytest.raises(CommandError, match="name a folder in SPECDEC_LOOKUP_HOME"):
+        cache_home({}, "linux")
+    Learned("a model", {}).recall(None)  # it only saves time
 
 
 def test_a_cache_that_cannot_be_used_is_named_with_a_way_out(tmp_path):

@@ -4,6 +4,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -188,6 +189,86 @@ def test_a_store_that_another_process_saves_while_this_one_writes_is_not_overwri
         mine.save(path)
     assert MemoryStore.load(path).namespaces().keys() == {"ann"}
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_threads_may_save_one_store(path):
+    store, failures = filled(), []
+
+    def save():
+        for _ in range(25):
+            try:
+                store.save(path)
+            except OSError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert os.listdir(path.parent) == [path.name]
+
+
+SAVED_BY_TWO = """
+import sys, time
+from lookahead.memory import MemoryStore
+
+path, name, rounds, start = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+time.sleep(max(0.0, start - time.time()))
+saved = 0
+while saved < rounds:
+    store = MemoryStore.load(path)
+    store.add(name, [1, 2, 3, saved], name=str(saved))
+    try:
+        store.save(path)
+    except FileExistsError:
+        continue
+    saved += 1
+"""
+
+
+def test_two_processes_lose_nothing_that_they_have_saved(path):
+    filled().save(path)
+    start = str(time.time() + 3)
+    command = [sys.executable, "-c", SAVED_BY_TWO, str(path)]
+    writers = [subprocess.Popen([*command, name, "60", start]) for name in ("one", "two")]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    store = MemoryStore.load(path)
+    assert [len(store.documents(name)) for name in ("one", "two")] == [60, 60]
+
+
+FORKED_WHILE_MERGING = """
+import os, signal, threading, time
+from lookahead import memory
+from lookahead.memory import MemoryStore
+from lookahead.segment import Segment
+
+memory.AT_ONCE = 0
+merge, begun = Segment.merge, threading.Event()
+def slowly(segments):
+    begun.set()
+    time.sleep(1)
+    return merge(segments)
+Segment.merge = slowly
+store = MemoryStore()
+for number in range(40):
+    store.add("a", [number, *range(20)])
+assert begun.wait(30)
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    store.add("b", [1, 2, 3])
+    store.settle()
+    os._exit(0 if len(store.documents("b")) == 1 else 1)
+store.settle()
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_child_of_a_fork_goes_on_without_the_parents_thread():
+    assert subprocess.run([sys.executable, "-c", FORKED_WHILE_MERGING], timeout=120).returncode == 0
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
