@@ -1,5 +1,6 @@
 """MemorySource: what earlier outputs and corpora would go on with, as a candidate beside those of the text itself."""
 
+import logging
 from collections.abc import Mapping
 from itertools import count
 from time import time_ns
@@ -24,6 +25,7 @@ from lookahead.candidates import (
 from lookahead.memory import MemoryStore
 from lookahead.memory_reader import MAX_MATCH, NO_MATCH
 
+logger = logging.getLogger("lookahead")
 _OUTPUTS = count()
 
 
@@ -83,9 +85,13 @@ class MemorySource:
         self._reader.mark_useful(self._match)
 
     def finish(self, output: NDArray[np.int32]) -> None:
-        """Add the finished output to the namespace, where that was asked for."""
-        if self._remember and len(output):
+        """Add the finished output to the namespace, where that was asked for and there is room for it."""
+        if not self._remember or not len(output):
+            return
+        try:
             self._store.add(self._namespace, output.copy(), name=f"output-{time_ns()}-{next(_OUTPUTS)}")
+        except (ValueError, MemoryError) as error:
+            logger.warning("an output was not remembered in %s: %s", self._namespace, error)
 
 
 def _allowed(tokens: list[int], ends: Mapping[int, int], vocabulary: int) -> list[int]:

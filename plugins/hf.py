@@ -70,7 +70,10 @@ class LookupGenerationMixin:
         finally:
             _request.reset(token)
         if not request.taken and request.config is not None:
-            state_of(self).log_plain(self, "the call was decoded by another method (beams, an assistant model)")
+            forgets = "; its output was not remembered" if request.config.remember else ""
+            state_of(self).log_plain(
+                self, f"the call was decoded by another method (beams, an assistant model){forgets}"
+            )
         return result
 
     def _get_logits_processor(self, generation_config: GenerationConfig, *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +147,7 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
         target.__class__ = _enabled_class(type(target))
     _check_tokenizer(memory, tokenizer)
     warm_up()
-    set_state(target, ModelState(defaults, tokenizer, memory))
+    set_state(target, ModelState(defaults, tokenizer, memory, knowledge=state_of(target).knowledge))
     return model
 
 

@@ -5,7 +5,9 @@ from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers.generation.stopping_criteria import StoppingCriteria, StoppingCriteriaList
 from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput, GenerationMixin
@@ -40,14 +42,15 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     reason = plain_reason(model, call, config)
     if reason is not None:
         state_of(model).log_plain(model, reason)
-        return _run_plainly(model, call, reason)
+        return _run_plainly(model, call, reason, config)
     return _run_with_drafts(model, call, config)
 
 
-def _run_plainly(model: Any, call: Call, reason: str) -> Any:
+def _run_plainly(model: Any, call: Call, reason: str, config: LookupConfig | None = None) -> Any:
     """Run transformers' own loop, with a clock among the criteria that never stops it."""
+    memory = None if config is None else _memory(model, config)
     clock = _Clock(state_of(model).begin(reason), call)
-    return GenerationMixin._sample(
+    result = GenerationMixin._sample(
         model,
         call.input_ids,
         logits_processor=call.logits_processor,
@@ -57,6 +60,26 @@ def _run_plainly(model: Any, call: Call, reason: str) -> Any:
         streamer=call.streamer,
         **call.model_kwargs,
     )
+    if memory is not None and call.input_ids.dim() == 2:
+        for output in _outputs(call, getattr(result, "sequences", result)):
+            memory.finish(output)
+    return result
+
+
+def _outputs(call: Call, sequences: Tensor) -> Iterator[NDArray[np.int32]]:
+    """Yield what was written in each row, up to its end, without the padding behind that."""
+    ends, pads = (_ids_of(call, name) for name in ("_eos_token_tensor", "_pad_token_tensor"))
+    for row in sequences[:, call.input_ids.shape[1] :].tolist():
+        kept = next((place + 1 for place, token in enumerate(row) if token in ends), None)
+        while kept is None and row and row[-1] in pads:
+            row.pop()
+        yield np.array(row[:kept], np.int32)
+
+
+def _ids_of(call: Call, name: str) -> list[int]:
+    """Return the token ids that ``generate`` has prepared under this name."""
+    ids = getattr(call.generation_config, name, None)
+    return [] if ids is None else ids.flatten().tolist()
 
 
 def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
@@ -99,7 +122,6 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
 
 def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupProposer]:
     """Return a proposer for each row, which copies from references, prediction, the encoder's and the row's text."""
-    end_tokens = getattr(call.generation_config, "_eos_token_tensor", None)
     references = [_token_ids(model, f"references[{i}]", text) for i, text in enumerate(config.references)]
     prediction = None if config.prediction is None else _token_ids(model, "prediction", config.prediction)
     if isinstance(config.prediction, str) and prediction is not None:
@@ -110,7 +132,7 @@ def _proposers(model: Any, call: Call, config: LookupConfig) -> list[LookupPropo
             prompt=prompt,
             references=[*references, encoder_text],
             prediction=prediction,
-            stop_tokens=() if end_tokens is None else end_tokens.flatten().tolist(),
+            stop_tokens=_ids_of(call, "_eos_token_tensor"),
             banned_tokens=multimodal_token_ids(model.config),
             pacing=state_of(model).pacing(model, call.input_ids.shape[0]),
             memory=_memory(model, config),

@@ -204,3 +204,15 @@ def test_what_was_learned_is_kept_in_a_file_across_models(model, tmp_path) -> No
     hf.load_learned(other, tmp_path / "learned.npz")
     mine, back = (m._lookup_state.pacing(m, 1).survival.weights for m in (model, other))
     assert (mine == back).all()
+
+
+def test_what_was_loaded_before_enable_and_learned_before_a_second_one_stays(model, tmp_path) -> None:
+    generate(model, lookup=True)
+    hf.save_learned(model, tmp_path / "learned.npz")
+    known = model._lookup_state.knowledge
+    hf.enable(model, lookup={"max_draft": 8})
+    assert model._lookup_state.knowledge is known
+    other = llama()
+    hf.load_learned(other, tmp_path / "learned.npz")
+    loaded = other._lookup_state.knowledge
+    assert hf.enable(other)._lookup_state.knowledge is loaded

@@ -124,6 +124,38 @@ def test_a_remembered_output_is_drafted_when_it_comes_again() -> None:
     assert len(store.documents("ann")) == 1
 
 
+def test_an_output_that_finds_no_room_is_returned_all_the_same(caplog) -> None:
+    model = hf.enable(llama(), memory=MemoryStore(budget=300))
+    text = generate(model, memory="ann", remember=True)
+    assert torch.equal(text, llama().generate(prompt(), max_new_tokens=40))
+    assert "not remembered in ann" in caplog.text
+
+
+def test_what_is_decoded_plainly_is_remembered_too() -> None:
+    store = MemoryStore()
+    model = hf.enable(llama(), memory=store)
+    prompts = torch.cat([prompt(24, 1), prompt(24, 2)])
+    plain = llama().generate(prompts, max_new_tokens=20, eos_token_id=None, pad_token_id=0)
+    end = int(plain[0, 30])
+    lookup = {"memory": "ann", "remember": True}
+    text = model.generate(prompts, max_new_tokens=20, use_cache=False, eos_token_id=end, pad_token_id=0, lookup=lookup)
+    assert hf.stats(model).plain_reason
+    rows = [row[24:].tolist() for row in text]
+    lengths = [row.index(end) + 1 if end in row else len(row) for row in rows]
+    assert [info.tokens for info in store.documents("ann")] == lengths
+    assert min(lengths) < 20
+    with pytest.raises(ValueError, match="the model has no store"):
+        hf.enable(llama()).generate(prompts, max_new_tokens=2, use_cache=False, lookup={"memory": "ann"})
+
+
+def test_beams_say_that_nothing_was_remembered(caplog) -> None:
+    store = MemoryStore()
+    model = hf.enable(llama(), memory=store)
+    model.generate(prompt(), max_new_tokens=5, num_beams=2, lookup={"memory": "ann", "remember": True})
+    assert store.namespaces() == {}
+    assert "its output was not remembered" in caplog.text
+
+
 def test_nothing_is_remembered_unless_asked() -> None:
     store = MemoryStore()
     model = hf.enable(llama(), memory=store)
