@@ -6,7 +6,7 @@ Neither transformers nor rich is imported here.
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -28,6 +28,8 @@ from lookahead.proposer import warm_up
 __all__ = ["VllmLookupProposer", "extra_args"]
 
 logger = logging.getLogger("lookahead")
+
+_STEPS_BETWEEN = 16  # steps from one look at the bytes of all indexes to the next
 
 
 @dataclass(slots=True)
@@ -90,6 +92,7 @@ class VllmLookupProposer:
         self._last_time, self._last_active = 0.0, set[Hashable]()
         self._last_keys: dict[int, Hashable] = {}
         self._serial = count()
+        self._proposed = 0
         self._refused: set[Hashable] = set()
         self._failed = False
         self._totals = {"steps": 0, "drafted": 0, "accepted": 0, "emitted": 0}
@@ -160,9 +163,21 @@ class VllmLookupProposer:
         for seat, draft in zip([seat for seat in seats if seat.row is not None], made, strict=True):
             seat.row.drafted = drafts[seat.place] = draft  # type: ignore[union-attr]
         self._last_active = active
+        self._proposed += 1
+        if self._proposed % _STEPS_BETWEEN == 0:
+            self._shrink(seats, active)
         if view is None:
             self._last_keys = {seat.place: seat.key for seat in seats}
         return drafts
+
+    def _shrink(self, seats: Sequence[Seat], active: Collection[Hashable]) -> None:
+        """Keep to the budget as outputs grow: the largest requests are decoded without drafts from here on."""
+        for key in self._rows.shrink(active):
+            logger.warning("request %s is decoded without drafts: its index found no room in index_bytes any more", key)
+            self._refused.add(key)
+            for seat in seats:
+                if seat.key == key:
+                    seat.row = None
 
     def _seats(
         self, sampled: Sequence[Sequence[int]], lengths: NDArray[Any], tokens: NDArray[Any], view: Any

@@ -46,6 +46,9 @@ class LookupFields:
         enabled = body.pop("lookahead", None)
         if enabled is not None and not isinstance(enabled, bool):
             raise FieldError(f"lookahead must be true or false, got {_brief(enabled)}")
+        for name, texts in (("prediction", (prediction,)), ("lookahead_references", references)):
+            if any(_has_half_characters(text) for text in texts):
+                raise FieldError(f"{name} must be text, got a half of a surrogate pair in it")
         _check_size("prediction", len(prediction), max_model_len)
         _check_size("lookahead_references", sum(map(len, references)), max_model_len)
         return cls(prediction, references, enabled is not False)
@@ -100,6 +103,10 @@ def _references(value: Any) -> tuple[str, ...]:
     if len(value) > _MOST_REFERENCES:
         raise FieldError(f"lookahead_references must be at most {_MOST_REFERENCES} texts, got {len(value)}: join some")
     return tuple(text for text in value if text)
+
+
+def _has_half_characters(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _check_size(name: str, characters: int, max_model_len: int) -> None:

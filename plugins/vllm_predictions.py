@@ -26,7 +26,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATHS = ("/v1/chat/completions", "/v1/completions")
-_NEEDLES = (b'"prediction', b'"lookahead')
+_NEEDLES = (b'"prediction', b'"lookahead', b"\\u")  # the last: names may be written with escapes
 
 
 class PredictedOutputs:

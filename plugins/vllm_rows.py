@@ -82,7 +82,8 @@ def pairs(tokens: NDArray[Any]) -> NDArray[np.int64] | None:
 class RowCache:
     """The rows of an engine, least recently used ones dropped when their bytes exceed the budget.
 
-    Rows of the step under way are never dropped: a request that finds no room beside them is not drafted for.
+    A request that finds no room beside the rows of the step under way is not drafted for, and where these outgrow the
+    budget with what they write, the largest go.
 
     Args:
         budget: Bytes that all rows may hold together.
@@ -129,6 +130,15 @@ class RowCache:
             if held <= budget:
                 return
             held -= self._rows.pop(key).nbytes
+
+    def shrink(self, active: Collection[Hashable]) -> list[Hashable]:
+        """Drop rows until they fit the budget, first those not ``active``, then the largest; return these keys."""
+        self.trim(active)
+        dropped: list[Hashable] = []
+        while self._rows and self.nbytes > self._budget:
+            dropped.append(max(self._rows, key=lambda key: self._rows[key].nbytes))
+            del self._rows[dropped[-1]]
+        return dropped
 
     def add(self, key: Hashable, row: Row) -> None:
         """Keep a row."""

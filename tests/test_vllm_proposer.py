@@ -214,6 +214,25 @@ class TestRows:
         assert made.step()[0][:2] == [9, 10]
 
 
+def test_indexes_keep_their_budget_as_outputs_grow(caplog) -> None:
+    settings, budget, rows = configuration(index_bytes=2_000_000), 2_000_000, 3
+    settings.model_config.max_model_len = 20_000
+    proposer = VllmLookupProposer(settings)
+    proposer.load_model(None)
+    tokens = np.random.default_rng(0).integers(4, 900, (rows, 20_000), np.int32)
+    lengths, held = np.full(rows, 100), []
+    for _ in range(160):
+        lengths = lengths + 100
+        sampled = [tokens[row, length - 100 : length].tolist() for row, length in enumerate(lengths)]
+        proposer.propose(sampled, lengths, tokens)
+        held.append(proposer.stats()["bytes"])
+    assert max(held) > budget / 2
+    assert max(held[16::16]) <= budget * 1.4  # between two looks a table of an index may double
+    assert held[-1] <= budget
+    assert proposer.stats()["rows"] < rows
+    assert "found no room in index_bytes any more" in caplog.text
+
+
 @pytest.mark.usefixtures("eager")
 def test_counts_are_those_of_the_predictions_own_tokens() -> None:
     made = engine()

@@ -167,6 +167,8 @@ def test_where_no_worker_can_tell_the_response_stays_as_it_is(counts) -> None:
         ({"lookahead_references": [["x"]]}, "must be a list of texts"),
         ({"lookahead_references": ["x"] * 257}, "at most 256 texts"),
         ({"lookahead_references": ["x" * 900] * 2}, "at most 1600 characters"),
+        ({"prediction": {"type": "content", "content": "\ud83d"}}, "prediction must be text, got a half"),
+        ({"lookahead_references": ["x", "\udc00"]}, "lookahead_references must be text, got a half"),
         ({"lookahead": 1}, "lookahead must be true or false"),
         ({"lookahead": False, "vllm_xargs": []}, "vllm_xargs must be an object"),
         ({"lookahead": False, "vllm_xargs": {"lookahead_key": "a"}}, "set by the server"),
@@ -175,6 +177,15 @@ def test_where_no_worker_can_tell_the_response_stays_as_it_is(counts) -> None:
 def test_what_is_wrong_is_said_in_a_sentence(body, sentence, monkeypatch) -> None:
     monkeypatch.setattr(vllm_predictions, "_refusal", FieldError)
     with pytest.raises(FieldError, match=sentence):
+        served(Application(b"{}"), body)
+
+
+def test_a_name_written_with_escapes_is_the_same_name(monkeypatch) -> None:
+    monkeypatch.setattr(vllm_predictions, "_refusal", FieldError)
+    body = (
+        json.dumps({"vllm_xargs": {"lookahead_key": "a"}, "lookahead": False}).replace("ahead", "\\u0061head").encode()
+    )
+    with pytest.raises(FieldError, match="set by the server"):
         served(Application(b"{}"), body)
 
 
