@@ -10,7 +10,7 @@ from typing import Any
 from lookahead.cli.bench_measure import METHODS, Measured, run_once, warm_up
 from lookahead.cli.bench_prompts import TASKS, prompts
 from lookahead.cli.console import Console
-from lookahead.cli.errors import CommandError, ExitStatus, os_reason
+from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 from lookahead.cli.machine import machine
 from lookahead.cli.options import add_model_options, positive_integer
 from lookahead.cli.status import live_progress
@@ -61,6 +61,8 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     from lookahead.plugins import hf
 
     tasks = list(_tasks(args))
+    if args.plot is not None and not args.plot.resolve().parent.is_dir():
+        raise UsageError(f"--plot {args.plot} can't be written: name a file in a folder that exists")
     model, tokenizer = load(ModelOptions.from_args(args), console)
     hf.enable(model, tokenizer)
     console.say(f"{machine()}; {type(model).__name__}, {model.dtype}, on {model.device}".replace("torch.", ""))
@@ -70,9 +72,13 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     methods = list(dict.fromkeys(["plain", *args.methods]))
     runs = sum(len(records) for _, records in tasks) * args.repeats * len(methods)
     with live_progress(console, "warming up", runs) as advance:
-        warm_up(model)
+        for name, reason in warm_up(model, methods).items():
+            console.say(f"{name} is not measured: {reason}")
+            methods.remove(name)
         for task, records in tasks:
-            measured = _measure(model, tokenizer, records, args, lambda line, task=task: advance(f"{task}: {line}"))
+            measured = _measure(
+                model, tokenizer, records, methods, args, lambda line, task=task: advance(f"{task}: {line}")
+            )
             chart[task] = {name: figures.speed for name, figures in measured.items()}
             for name, figures in measured.items():
                 write = _json_line if args.json else _row
@@ -92,7 +98,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]
 
 def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
     try:
-        lines = [line for line in args.data.read_text(encoding="utf-8").split("\n") if line.strip()]
+        lines = [line for line in args.data.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
         records = [json.loads(line) for line in lines]
     except UnicodeDecodeError:
         raise CommandError(f"--data {args.data} is not UTF-8 text: prompts are JSON lines") from None
@@ -101,14 +107,17 @@ def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise CommandError(f"--data {args.data} can't be read as JSON lines: {reason}") from None
     if not records or not all(isinstance(record, dict) and {"prompt", "before"} & set(record) for record in records):
         raise CommandError(f"--data {args.data}: every line needs a prompt, or before and instruction")
+    for record in records:
+        wrong = [name for name in ("prompt", "before") if not isinstance(record.get(name, ""), str)]
+        if wrong:
+            raise CommandError(f"--data {args.data}: {wrong[0]} must be text, got {record[wrong[0]]!r:.60}")
     return records
 
 
 def _measure(
-    model: Any, tokenizer: Any, records: list[dict[str, Any]], args: argparse.Namespace, show: Any
+    model: Any, tokenizer: Any, records: list[dict[str, Any]], methods: list[str], args: argparse.Namespace, show: Any
 ) -> dict[str, Measured]:
     """Run every prompt with every method by turns; plain decoding first, to compare with."""
-    methods = list(dict.fromkeys(["plain", *args.methods]))
     measured = {name: Measured() for name in methods}
     for _ in range(args.repeats):
         for number, record in enumerate(records, 1):
@@ -132,7 +141,7 @@ def _prompt_ids(tokenizer: Any, record: dict[str, Any]) -> list[int]:
 
 
 _COLUMNS = ("tokens/s", "range", "speedup", "tok/step", "accepted", "prefill s", "same")
-_HEADING = (f"{'task':<12}{'method':<10}" + "".join(f"{name:>14}" for name in _COLUMNS) + "\n").encode()
+_HEADING = (f"{'task':<12}{'method':<10}" + "".join(f"{name:>15}" for name in _COLUMNS) + "\n").encode()
 
 
 def _row(task: str, name: str, figures: Measured, plain: Measured) -> bytes:
@@ -147,7 +156,7 @@ def _row(task: str, name: str, figures: Measured, plain: Measured) -> bytes:
         f"{statistics.median(figures.prefills):.2f}",
         f"{figures.same} of {len(figures.prefills)}",
     ]
-    return (f"{task[:11]:<12}{name:<10}" + "".join(f"{cell:>14}" for cell in cells) + "\n").encode()
+    return (f"{task[:11]:<12}{name:<10}" + "".join(f" {cell:>14}" for cell in cells) + "\n").encode()
 
 
 def _json_line(task: str, name: str, figures: Measured, plain: Measured) -> bytes:

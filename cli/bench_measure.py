@@ -1,5 +1,6 @@
 """One timed generation by one method: prefill and decoding apart, the device waited for."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -100,8 +101,17 @@ def _wait(device: Any) -> None:
         torch.mps.synchronize()
 
 
-def warm_up(model: Any) -> None:
-    """Load kernels and buffers before the clock runs."""
-    ids = [number % 50 + 5 for number in range(64)]
-    for method in METHODS:
-        run_once(model, ids, 8, method, Measured())
+def warm_up(model: Any, methods: Iterable[str]) -> dict[str, str]:
+    """Load kernels and buffers before the clock runs; return the methods that the model refuses, each with its reason.
+
+    transformers' own prompt lookup is not for models that keep a state.
+    """
+    ids, refused = [number % 50 + 5 for number in range(64)], {}
+    for method in methods:
+        try:
+            run_once(model, ids, 8, method, Measured())
+        except ValueError as error:
+            if method != "builtin":
+                raise
+            refused[method] = str(error).partition(".")[0]
+    return refused

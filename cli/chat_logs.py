@@ -3,27 +3,39 @@
 from collections.abc import Iterator
 from typing import Any
 
+_BESIDE = ("prediction", "prediction_ids", "references", "reference_ids")
 _OUTPUTS = ("output", "response", "completion", "answer")
 
 
 def as_turns(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a line of a log says was asked and answered: one record, or one for every answer of a chat.
 
+    A line with an answer of its own beside the messages is one request, whose earlier answers stand in other lines.
+
     Example:
         >>> as_turns({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]})
         [{'prompt': 'Hi', 'output': 'Hello'}]
     """
-    request = record.get("request") if isinstance(record.get("request"), dict) else record
+    request = record["request"] if isinstance(record.get("request"), dict) else record
     messages = request.get("messages")
     answer = _answer(record)
     if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
-        if answer is not None:
-            messages = [*messages, {"role": "assistant", "content": answer}]
-        return list(_answers(messages))
+        if answer is None:
+            return list(_answers(messages))
+        turns = list(_answers([*messages, {"role": "assistant", "content": answer}]))
+        return [{**turn, **_texts_beside({**record, **request})} for turn in turns[-1:] if answer]
     known = {"prompt", "prompt_ids", "output", "output_ids"}
     if answer is not None and not known & {"output", "output_ids"} & set(record):
         return [{**record, "output": answer}]
     return [record]
+
+
+def _texts_beside(request: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request says that its answer may be copied from; a prediction may be an object, as OpenAI's."""
+    found = {name: request[name] for name in _BESIDE if request.get(name) is not None}
+    if isinstance(found.get("prediction"), dict):
+        found["prediction"] = _text(found["prediction"].get("content"))
+    return found
 
 
 def _answers(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -52,8 +52,8 @@ class CorpusFiles:
                 yield name, ids
 
     def _files(self) -> list[tuple[Path, bool]]:
-        """Every file, and whether it was named itself."""
-        files = []
+        """Every file once, and whether it was named itself."""
+        files: list[tuple[Path, bool]] = []
         for path in self.paths:
             if path.is_dir():
                 files += [(file, False) for file in _walk(path)]
@@ -61,7 +61,11 @@ class CorpusFiles:
                 files.append((path, True))
             else:
                 raise CommandError(f"{path} does not exist: name files and folders to read")
-        return files
+        named = {os.path.realpath(path) for path, is_named in files if is_named}
+        once: dict[str, Path] = {}
+        for path, _ in files:
+            once.setdefault(os.path.realpath(path), path)
+        return [(path, real in named) for real, path in once.items()]
 
     def _batches(self, files: list[tuple[Path, bool]], show: Callable[[str], None]) -> Iterator[list[tuple[str, str]]]:
         batch: list[tuple[str, str]] = []

@@ -80,17 +80,23 @@ def load(
         CommandError: There is no such model, or it can't be loaded; the message says what to do.
     """
     console = console or Console(Environment.from_system())
-    name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL")
+    name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL") or None
     label = name or "the default model"
     embedded = {None: default, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
-    if name in embedded:
+    is_embedded = name in embedded
+    if is_embedded:
         name = str(embedded[name](console))
     where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
     on_disk = Path(where["source"]).is_dir()
     with live_status(console, f"loading {label}") if on_disk else nullcontext():
         silence_transformers(progress=console.environment.stderr_is_terminal)
-        return _load(where, options, name)
+        try:
+            return _load(where, options, name)
+        except CommandError as error:
+            if not is_embedded:
+                raise
+            raise CommandError(f"{error}; if the folder is damaged, delete {name}: it is made again") from error
 
 
 def _load(where: dict[str, Any], options: ModelOptions, name: str) -> tuple[Any, Any]:

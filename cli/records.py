@@ -69,7 +69,7 @@ def load_tokenizer(path: Path | None, console: Console) -> Any:
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # JSON may hold other newlines
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # JSON may hold other newlines
     except OSError as error:
         raise CommandError(f"{path} can't be read: {os_reason(error)}") from None
     except UnicodeDecodeError:

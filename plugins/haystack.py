@@ -57,5 +57,7 @@ class LookupReferences:
         """
         texts = [document for document in documents if document.content is not None]
         given = generation_kwargs or {}
-        options = {**(self.lookup or {}), **(given.get("lookup") or {})}
+        options = given.get("lookup")
+        if options is None or isinstance(options, dict):
+            options = {**(self.lookup or {}), **(options or {})}
         return {"generation_kwargs": {**given, "lookup": references(texts, options)}}

@@ -157,18 +157,26 @@ def stream_answer(model: Any, tokenizer: Any, question: str, passages: Iterable[
     return AnswerStream(tokenizer, _prepared(model, tokenizer, question, passages, **arguments).run)
 
 
-def references(passages: Iterable[Any], lookup: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def references(passages: Iterable[Any], lookup: hf.Options = None) -> dict[str, Any] | bool:
     """Return lookup options with passages as references, for any ``generate`` call and framework.
+
+    As the options of any call they take the place of the model's own, those that :func:`hf.enable` was given.
 
     Args:
         passages: As for :func:`answer`, best first.
-        lookup: Other options; its references are kept.
+        lookup: Other options; its references are kept, and False stays False.
+
+    Raises:
+        TypeError, ValueError: As :meth:`lookahead.LookupConfig.parse` does.
 
     Example:
         >>> references(["Tea is drunk hot.", "Coffee too."], {"max_draft": 16})
         {'max_draft': 16, 'references': ['Coffee too.', 'Tea is drunk hot.']}
     """
-    options = dict(lookup or {})
+    config = LookupConfig.parse(lookup)
+    if config is None:
+        return False
+    options = dict(lookup) if isinstance(lookup, Mapping) else config.as_dict() if lookup is config else {}
     # The most relevant comes last, because the latest of equal matches is copied from.
     texts = [passage.text for passage in reversed(as_passages(passages))]
     return {**options, "references": [*options.get("references", ()), *texts]}

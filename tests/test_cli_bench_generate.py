@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from cli_fakes import Run, environment
-from tiny import llama
+from tiny import llama, mamba2
 
 from lookahead.cli import models
+from lookahead.cli.bench_generate import _row
+from lookahead.cli.bench_measure import Measured
 from lookahead.cli.bench_prompts import TASKS, prompts
 from lookahead.cli.chart import bar_chart
 from lookahead.cli.main import main
@@ -68,6 +70,37 @@ def test_own_prompts_are_measured(monkeypatch, tmp_path) -> None:
     data.write_text('{"prompt": "abc abc abc"}\n{"before": "x = 1", "instruction": "Rename x."}\n')
     lines = [json.loads(line) for line in bench(monkeypatch, "--json", "--data", data).stdout.splitlines()]
     assert {(line["task"], line["runs"]) for line in lines} == {("mine", 4), ("chat", 2 * len(prompts("chat")))}
+
+
+def test_what_the_model_refuses_is_not_measured(monkeypatch) -> None:
+    """transformers' prompt lookup is not for models that keep a state."""
+    monkeypatch.setattr(models, "load", lambda *_: (mamba2(), Tokenizer()))
+    done = bench(monkeypatch, "--tasks", "chat")
+    rows = [row.split()[:2] for row in done.stdout.decode().splitlines()[1:]]
+    assert rows == [["chat", "plain"], ["chat", "ours"]]
+    assert "builtin is not measured: assisted generation is not supported" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "words"),
+    [
+        ({"prompt": 5}, [], "prompt must be text, got 5"),
+        ({"before": ["x"]}, [], "before must be text"),
+        ({"prompt": "a"}, ["--plot", "nowhere/x.svg"], "--plot nowhere/x.svg can't be written"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_measured(monkeypatch, tmp_path, line, arguments, words) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text(json.dumps(line))
+    done = bench(monkeypatch, "--data", data, *arguments)
+    assert done.status != 0
+    assert done.stdout == b""
+    assert words in done.stderr
+
+
+def test_columns_stand_apart_however_fast_a_model_is() -> None:
+    fast = Measured(speeds=[10_762.3, 20_762.3], prefills=[0.1, 0.1], tokens=20, seconds=0.001, same=2)
+    assert _row("edit", "plain", fast, fast).decode().split()[:5] == ["edit", "plain", "15762.3", "10762.3", "to"]
 
 
 def test_chat_is_measured_whatever_is_asked_for(monkeypatch) -> None:

@@ -145,11 +145,34 @@ def test_prompt_and_output_are_the_source_where_nothing_else_adds() -> None:
             },
             [("a", "b")],
         ),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": "a"},
+                    {"role": "assistant", "content": "b"},
+                    {"role": "user", "content": "c"},
+                ],
+                "response": "d",
+            },
+            [("a\n\nb\n\nc", "d")],
+        ),
+        ({"messages": [{"role": "user", "content": "a"}], "response": ""}, []),
         ({"messages": [{"role": "user", "content": "a"}]}, []),
     ],
 )
 def test_logs_are_read_in_the_shapes_that_servers_write(line, turns) -> None:
     assert [(turn["prompt"], turn["output"]) for turn in as_turns(line)] == turns
+
+
+def test_what_a_request_may_be_copied_from_stands_beside_its_answer() -> None:
+    asked = {"messages": [{"role": "user", "content": "a"}], "references": ["r"]}
+    predicted = {
+        "prediction": {"type": "content", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}
+    }
+    (turn,) = as_turns({"request": asked | predicted, "response": "bc"})
+    assert turn == {"prompt": "a", "output": "bc", "prediction": "bc", "references": ["r"]}
+    (turn,) = as_turns({**asked, "response": "x", "prediction": "y"})
+    assert turn == {"prompt": "a", "output": "x", "prediction": "y", "references": ["r"]}
 
 
 def test_a_file_without_an_output_is_one_sentence(monkeypatch, tmp_path) -> None:

@@ -65,6 +65,12 @@ def test_build_takes_in_named_files_and_all_text_of_folders(place):
     assert documents() == {"src/a.py": 10, "src/deep/b.py": 19, "notes.md": 16}
 
 
+def test_a_file_that_is_named_twice_is_one_document(place):
+    done = build("store", "src", "src/a.py", "notes.md", "notes.md")
+    assert done.stderr.startswith("3 documents, 45 tokens in ")
+    assert documents() == {"src/a.py": 10, "src/deep/b.py": 19, "notes.md": 16}
+
+
 def test_the_text_is_found_in_its_own_namespace_only(place):
     build("store", "src", "--namespace", "ann")
     add("store", "notes.md", "--namespace", "bob")

@@ -190,6 +190,21 @@ def test_the_environment_names_the_model_where_the_option_does_not(folder, tmp_p
         load(ModelOptions(str(tmp_path)), surroundings)
 
 
+def test_an_empty_name_in_the_environment_names_nothing(monkeypatch, folder):
+    assert load(ModelOptions(), console(SPECDEC_LOOKUP_MODEL=""), lambda _: folder)[0].config.vocab_size
+
+
+def test_of_a_damaged_embedded_model_the_folder_to_delete_is_named(folder, tmp_path):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    (damaged / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(CommandError, match=f"delete {damaged}: it is made again"):
+        load(ModelOptions(), console(), lambda _: damaged)
+    with pytest.raises(CommandError) as own:
+        load(ModelOptions(str(damaged)), console())
+    assert "made again" not in str(own.value)
+
+
 def config(path: Path, **entries: object) -> str:
     path.mkdir(exist_ok=True)
     (path / "config.json").write_text(json.dumps(entries))

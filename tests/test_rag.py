@@ -262,6 +262,17 @@ def test_references_for_any_call(model, tokenizer) -> None:
     LookupConfig.parse(options)
 
 
+def test_references_go_with_options_of_any_form() -> None:
+    assert rag.references([TEA]) == rag.references([TEA], True) == {"references": [TEA]}
+    assert rag.references([TEA], False) is False
+    given = LookupConfig(max_draft=8, references=("more",))
+    assert LookupConfig.parse(rag.references([TEA], given)) == LookupConfig(max_draft=8, references=("more", TEA))
+    with pytest.raises(TypeError, match="references must be a list"):
+        rag.references([TEA], {"references": "one text"})
+    with pytest.raises(ValueError, match="unknown lookup option"):
+        rag.references([TEA], {"max_drafts": 3})
+
+
 def test_mistakes_are_named(tokenizer) -> None:
     model = byte_llama(context=200)
     ask = rag.answer
