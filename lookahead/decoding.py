@@ -90,14 +90,15 @@ def decode(
         for row, tokens in zip(rows, emitted, strict=True):
             proposers[row].extend(tokens)
         paths = [draft.path(tokens) for draft, tokens in zip(drafts, emitted, strict=True)]
+        source, matched = drafts[0].source_of(paths[0])
         step = StepRecord(
             rows=len(rows),
             draft_tokens=sum(map(len, drafts)),
             accepted_tokens=sum(map(len, paths)),
             emitted_tokens=sum(map(len, emitted)),
             width=width,
-            source=drafts[0].source_of(paths[0]),
-            match_length=drafts[0].match_length,
+            source=source,
+            match_length=matched,
             propose_s=proposed - started + perf_counter() - verified,
             forward_s=verified - proposed,
             origins=tuple(drafts[0].origins[node] for node in paths[0]) if drafts[0].origins else (),

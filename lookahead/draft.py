@@ -18,7 +18,7 @@ class Draft:
         source: Name of the source that the tokens were copied from.
         match_length: Tokens of the current suffix that matched at the source.
         origins: Position in the index that each token was copied from; -1 - p for position p of the memory.
-        sources: Name of the source of each token, where they are of several; else empty.
+        sources: Of each token, where they are of several, the name of its source and how many tokens matched there.
 
     Raises:
         ValueError: The links are not those of a tree in which parents come first and siblings differ.
@@ -36,7 +36,7 @@ class Draft:
     source: str = ""
     match_length: int = 0
     origins: tuple[int, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[tuple[str, int], ...] = ()
     _children: dict[tuple[int, int], int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,9 +71,9 @@ class Draft:
             depths[node] = depths[parent] + 1
         return max(depths.values()) if self.parents else len(self.tokens)
 
-    def source_of(self, nodes: Sequence[int]) -> str:
-        """Return the name of the source that accepted nodes came from, the draft's own where none was accepted."""
-        return self.sources[nodes[-1]] if self.sources and nodes else self.source
+    def source_of(self, nodes: Sequence[int]) -> tuple[str, int]:
+        """Return source and match of accepted nodes, the draft's own where none was accepted."""
+        return self.sources[nodes[-1]] if self.sources and nodes else (self.source, self.match_length)
 
     def child(self, node: int, token: int) -> int | None:
         """Return the node below ``node`` that carries ``token``, or None when the draft does not offer it."""

@@ -32,6 +32,7 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[N
             _wait_for_lock(descriptor)
         yield
     finally:
+        _unlock(descriptor)  # a child that was forked meanwhile holds the file open, too
         os.close(descriptor)
 
 
@@ -45,6 +46,11 @@ if sys.platform == "win32":
         except OSError:
             return False
         return True
+
+    def _unlock(descriptor: int) -> None:
+        with contextlib.suppress(OSError):
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
     def _wait_for_lock(descriptor: int) -> None:
         while not _try_lock(descriptor):
@@ -62,3 +68,6 @@ else:
 
     def _wait_for_lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -236,10 +236,10 @@ class LookupProposer:
         tokens, parents, origins, rows = map(tuple, self._tree.drafted[:nodes].T.tolist())
         parents = () if parents == tuple(range(-1, nodes - 1)) else parents
         facts = self._candidates.facts
-        names = [SOURCES[source] for source in facts[: self._candidates.count[0], SOURCE]]
-        sources = tuple(names[row] for row in rows) if len(set(names)) > 1 else ()
-        chosen = int(self._plan.chosen[ROW])
-        return Draft(tokens, parents, names[chosen], int(facts[chosen, MATCH]), origins, sources)
+        known = facts[: self._candidates.count[0], [SOURCE, MATCH]].tolist()
+        named = [(SOURCES[source], matched) for source, matched in known]
+        sources = tuple(named[row] for row in rows) if len(set(rows)) > 1 else ()
+        return Draft(tokens, parents, *named[self._plan.chosen[ROW]], origins, sources)
 
     def _was_foreseen(self, source: int, token: int) -> bool:
         """Whether a candidate of this source begins with the token that came."""

@@ -1,6 +1,7 @@
 """A store's file is whole or refused, whatever happened to it, and holds what the store held."""
 
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lookahead import store_file
+from lookahead.durable import locked
 from lookahead.memory import MemoryStore
 from lookahead.store_file import StoreFileError
 
@@ -266,9 +268,77 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+FORKED_WHILE_LOCKED = """
+import os, signal, threading
+from lookahead.memory import MemoryStore
+
+store, held, go = MemoryStore(), threading.Event(), threading.Event()
+def hold():
+    with store._holdings.lock:
+        held.set()
+        go.wait(2)
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    store.add("a", [1, 2, 3])
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_child_of_a_fork_finds_no_lock_held():
+    assert subprocess.run([sys.executable, "-c", FORKED_WHILE_LOCKED], timeout=120).returncode == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 def test_a_child_of_a_fork_goes_on_without_the_parents_thread():
     assert subprocess.run([sys.executable, "-c", FORKED_WHILE_MERGING], timeout=120).returncode == 0
+
+
+def test_nobody_comes_between_the_look_and_the_replacement(path, monkeypatch):
+    filled().save(path)
+    mine, theirs = MemoryStore.load(path), MemoryStore.load(path)
+    mine.add("ann", [8, 8], name="mine")
+    theirs.add("ann", [9, 9], name="theirs")
+    replace, errors = os.replace, []
+
+    def other():
+        try:
+            theirs.save(path)
+        except FileExistsError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=other)
+
+    def meanwhile(*names):
+        monkeypatch.setattr(os, "replace", replace)
+        thread.start()
+        thread.join(timeout=1)  # it waits for the lock
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    mine.save(path)
+    thread.join()
+    assert len(errors) == 1
+    assert "mine" in {info.name for info in MemoryStore.load(path).documents("ann")}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_lock_is_free_when_its_holder_is_through_whoever_was_forked_meanwhile(tmp_path):
+    with locked(tmp_path):
+        forked = os.fork()
+        if not forked:
+            time.sleep(20)
+            os._exit(0)
+    waited = []
+    with locked(tmp_path, on_wait=lambda: waited.append(True)):
+        pass
+    os.kill(forked, signal.SIGKILL)
+    os.waitpid(forked, 0)
+    assert waited == []
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):

@@ -94,8 +94,8 @@ def test_what_served_beside_a_likelier_continuation_served_too() -> None:
     now[0] = 10.0
     nodes = draft.path([52, 53, 54, 9])
     assert len(nodes) == 3
-    assert draft.source_of(nodes) == "memory"
-    assert draft.source_of(draft.path([30, 31])) == "context"
+    assert draft.source_of(nodes) == ("memory", 2)
+    assert draft.source_of(draft.path([30, 31])) == ("context", 2)
     made.extend([52, 53, 54, 9])
     assert [info.useful for info in store.documents("ann")] == [10.0]
 
