@@ -1,7 +1,7 @@
 """What a model answered, and the edited file in it: pure functions that rather refuse than guess."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lookahead.cli.elisions import find_elision
 from lookahead.cli.errors import CommandError
@@ -13,10 +13,11 @@ _RETRY = "name the change more exactly or use a larger model (--model)"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced code block; complete when its closing fence is there."""
+    """A fenced code block; complete when its closing fence is there, unclear when another one opens within."""
 
     text: str
     complete: bool
+    unclear: bool = field(default=False, repr=False)
 
 
 def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
@@ -52,24 +53,27 @@ def fenced_blocks(text: str) -> list[Block]:
     r"""Return the fenced blocks of a Markdown text (CommonMark 0.31, section 4.5).
 
     A block ends at a fence of the same character that is at least as long as the opening one and has no info string.
+    Its lines are as much to the right as its opening fence is.
 
     Example:
         >>> fenced_blocks("````md\n```\n````\n~~~\nx")
         [Block(text='```\n', complete=True), Block(text='x', complete=False)]
     """
     blocks: list[Block] = []
-    fence = ""
+    fence, indent, unclear = "", 0, False
     body: list[str] = []
     for line in text.split("\n"):
+        opening = OPENING.match(line)
         if fence and _closes(line, fence):
-            blocks.append(Block("".join(body), True))
+            blocks.append(Block("".join(body), True, unclear))
             fence = ""
         elif fence:
-            body.append(line + "\n")
-        elif opening := OPENING.match(line):
-            fence, body = opening["fence"], []
+            body.append(line[min(indent, len(line) - len(line.lstrip(" "))) :] + "\n")
+            unclear = unclear or (opening is not None and opening["fence"].startswith(fence))
+        elif opening:
+            fence, indent, unclear, body = opening["fence"], opening.start("fence"), False, []
     if fence:
-        blocks.append(Block("".join(body)[:-1], False))
+        blocks.append(Block("".join(body)[:-1], False, unclear))
     return blocks
 
 
@@ -84,4 +88,6 @@ def _only_block(answer: str) -> str:
         raise CommandError(f"the answer has no complete code block: {_RETRY}")
     if len(blocks) > 1:
         raise CommandError(f"the answer has {len(blocks)} code blocks, and only one can be the file: {_RETRY}")
+    if blocks[0].unclear:
+        raise CommandError(f"the answer's code block has another one in it, and it is unclear where it ends: {_RETRY}")
     return blocks[0].text

@@ -1,5 +1,6 @@
 """Edits as blocks of searched and replacing lines: all of them applied exactly, or none."""
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from lookahead.cli.lines import to_lf
 from lookahead.cli.reasoning import strip_reasoning
 
 _LEAST = 7  # characters of a mark, as git's
+_LIKE_A_MARK = re.compile(r"\s*(<{5,}|>{5,})")
 _RETRY = "name the change more exactly or use a larger model (--model)"
 
 
@@ -49,7 +51,7 @@ def apply_blocks(answer: str, text: str, *, cut: bool = False) -> str:
     Every block's searched lines must stand in the text exactly once, and no two blocks may touch the same line.
 
     Args:
-        answer: What the model wrote; whatever stands outside blocks is not looked at.
+        answer: What the model wrote; what stands outside blocks is not looked at, unless it looks like part of one.
         text: The file as the model saw it, with ``\n`` newlines.
         cut: Whether the answer ended at the token limit instead of at its own end.
 
@@ -69,17 +71,20 @@ def apply_blocks(answer: str, text: str, *, cut: bool = False) -> str:
     for (place, change), (following, _) in pairwise(placed):
         if place + len(change.old) > following:
             raise CommandError(f"two blocks of the answer change line {following + 1}: {_RETRY}")
-    _refuse_elision(changes, text)
     for place, change in reversed(placed):
         lines[place : place + len(change.old)] = change.new
-    return "\n".join(lines)
+    edited = "\n".join(lines)
+    elision = find_elision(edited, text)
+    if elision is not None:
+        raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")
+    return edited
 
 
 def parse_blocks(answer: str, marks: Marks) -> list[Change]:
     """Return the changes of an answer, in its order.
 
     Raises:
-        CommandError: There is none, one is open, or one searches for nothing.
+        CommandError: There is none, one is open or has other marks, or one searches for nothing.
     """
     changes: list[Change] = []
     parts: list[list[str]] = []  # of the block that is open: searched lines, then replacing ones
@@ -92,7 +97,7 @@ def parse_blocks(answer: str, marks: Marks) -> list[Change]:
         elif mark == marks.replace and len(parts) == 2:
             changes.append(_change(parts[0], parts[1], len(changes) + 1))
             parts = []
-        elif mark in marks and parts:
+        elif mark in marks or (not parts and _LIKE_A_MARK.match(line)):
             raise CommandError(f"block {len(changes) + 1} of the answer is not well formed ({mark!r}): {_RETRY}")
         elif parts:
             parts[-1].append(line)
@@ -119,9 +124,3 @@ def _place(change: Change, lines: list[str], number: int) -> int:
     first = next(line.strip() for line in change.old if line.strip())[:60]
     where = f"stands in the file {len(found)} times" if found else "does not stand in the file"
     raise CommandError(f"block {number} of the answer searches for text that {where} ({first!r}): {_RETRY}")
-
-
-def _refuse_elision(changes: list[Change], text: str) -> None:
-    elision = find_elision("\n".join(line for change in changes for line in change.new), text)
-    if elision is not None:
-        raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")

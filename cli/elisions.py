@@ -29,8 +29,9 @@ _VOCABULARY = _OMITS | _REFERS | _CODE | _FILLER
 
 _COMMENT = re.compile(
     r"(?:^|(?<=\s))(?:#+|//+|\{?/\*+|--+|;+|%+|<!--+|\*(?=\s)|\"{3}|'{3})"  # the marker
-    r"\s*(?P<text>.*?)\s*(?:\*/\}?|--+>|\"{3}|'{3})?\s*$"
+    r"\s*(?P<text>.*)$"
 )
+_CLOSING = re.compile(r"(?:\*/\}?|--+>|\"{3}|'{3})$")
 _BRACKETED = re.compile(r"\s*(?:\.{3}|…|[\[(<{]).*")
 _DOTS = re.compile(r"\.\s?\.\s?\.|…")
 
@@ -65,10 +66,10 @@ def find_elision(edited: str, original: str) -> str | None:
 
 
 def _remark(line: str) -> _Remark:
-    comment = _COMMENT.search(line)
+    comment = _COMMENT.search(line.rstrip())
     if comment is None:
         return _Remark(line.strip(), False, True)
-    return _Remark(comment["text"], True, not line[: comment.start()].strip())
+    return _Remark(_CLOSING.sub("", comment["text"]).rstrip(), True, not line[: comment.start()].strip())
 
 
 def _normal(remark: _Remark) -> tuple[str, bool]:

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import TypeAlias
 
+_LONG, _VERY_LONG = 1000, 5000  # lines
+_Code: TypeAlias = tuple[str, int, int, int, int]
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
 _LF_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -124,8 +127,39 @@ def _keys(old: list[Line], seen: str | None) -> list[str]:
 
 
 def _matcher(old: Sequence[str], new: Sequence[str]) -> SequenceMatcher[str]:
-    # autojunk would take frequent lines ("}") for changed ones in any file of 200 lines or more.
-    return SequenceMatcher(None, old, new, autojunk=False)
+    """Return what compares two texts; what long ones begin and end with in common is not searched through."""
+    least = min(len(old), len(new))
+    # autojunk takes frequent lines ("}") for changed ones, which shall not be in files that people write.
+    if least <= _LONG:
+        return SequenceMatcher(None, old, new, autojunk=False)
+    first = next((i for i in range(least) if old[i] != new[i]), least)
+    last = next((i for i in range(least - first) if old[-1 - i] != new[-1 - i]), least - first)
+    found = _middle(old[first : len(old) - last], new[first : len(new) - last])
+    codes = [("equal", 0, first, 0, first)] if first else []
+    codes += [(tag, i1 + first, i2 + first, j1 + first, j2 + first) for tag, i1, i2, j1, j2 in found]
+    codes += [("equal", len(old) - last, len(old), len(new) - last, len(new))] if last else []
+    whole = SequenceMatcher(None, (), (), autojunk=False)
+    whole.opcodes = _joined(codes)
+    return whole
+
+
+def _middle(old: Sequence[str], new: Sequence[str]) -> list[_Code]:
+    """Return how what is left of two long texts differs: line by line where most stayed in their places."""
+    same = [one == other for one, other in zip(old, new, strict=False)]
+    if len(old) == len(new) and 2 * sum(same) > len(same):
+        return [("equal" if kept else "replace", i, i + 1, i, i + 1) for i, kept in enumerate(same)]
+    return SequenceMatcher(None, old, new, autojunk=min(len(old), len(new)) > _VERY_LONG).get_opcodes()
+
+
+def _joined(codes: list[_Code]) -> list[_Code]:
+    """Return stretches with neighbouring ones of one kind as one."""
+    joined: list[_Code] = []
+    for code in codes:
+        if joined and joined[-1][0] == code[0]:
+            tag, i1, _, j1, _ = joined.pop()
+            code = (tag, i1, code[2], j1, code[4])
+        joined.append(code)
+    return joined
 
 
 def _marked(mark: str, lines: list[str]) -> list[str]:

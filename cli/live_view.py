@@ -73,7 +73,7 @@ class EditView:
     def __init__(self, name: str, text: str, opening: str, tokenizer: Any, read: Callable[[], Figures | None]) -> None:
         self._name, self._read, self._prompt_tokens = name, read, 0
         self._text, self._lines = GrowingText(tokenizer), AnswerLines()
-        self._diff = GrowingDiff(text.split("\n")[: text.count("\n") or 1])
+        self._diff = GrowingDiff(text.removesuffix("\n").split("\n"))
         self._lines.add(opening)
         self._shown_at = 0.0
         self.rows: tuple[Row, ...] = ()

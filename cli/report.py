@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lookahead.cli.console import Console, Environment
-from lookahead.cli.errors import CommandError, ExitStatus, os_reason
+from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 
 _STDOUT = "-"
 _DESCRIPTION = """\
@@ -43,9 +43,22 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
         console.data(page)
         return ExitStatus.OK
     target = Path(args.output or Path(args.trace).with_suffix(".html"))
+    if args.output is None and not _may_replace(target):
+        raise UsageError(f"{target} is there and no report: name another file with --output, or this one")
     try:
         write_new(target, page)
     except OSError as error:
         raise CommandError(f"{target} can't be written: {os_reason(error)}; name another file with --output") from None
     console.say(f"report: {target}")
     return ExitStatus.OK
+
+
+def _may_replace(path: Path) -> bool:
+    """Whether a file that nobody named is missing, or an earlier report."""
+    try:
+        with path.open("rb") as file:
+            return b'content="specdec-lookup report"' in file.read(2048)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return path.is_dir()  # then writing says what is wrong

@@ -72,7 +72,7 @@ class Session:
         self._warn(results)
         self._load_editor(results)
         for result in results:
-            if self._quit:
+            if self._quit and result.source is not None:
                 self._console.say(f"{result.path} left as it is")
                 continue
             self._edit(result, instruction)

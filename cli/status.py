@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from lookahead.cli.console import Console
+from lookahead.cli.console import Console, printable
 
 _REFRESH_S = 0.1
 
@@ -69,7 +69,7 @@ def live_status(console: Console, text: str) -> Iterator[Callable[[str], None]]:
     screen = _screen(console)
 
     def fitted(text: str) -> Text:
-        line = Text(text)
+        line = Text(printable(text))
         line.truncate(screen.width - 3, overflow="ellipsis")  # beside the spinner; a second line would flicker
         return line
 

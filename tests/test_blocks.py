@@ -74,6 +74,40 @@ def test_what_can_not_be_applied_exactly_is_not_applied(name):
         apply_blocks(answer, FILE)
 
 
+GOOD = block("def g(x):\n", "def h(x):\n")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "<<<<<<< SEARCH:\nimport os\n=======\nimport re\n>>>>>>> REPLACE\n",
+        "  <<<<<<< SEARCH\n  import os\n  =======\n  import re\n  >>>>>>> REPLACE\n",
+        "<<<<<<< ORIGINAL\nimport os\n=======\nimport re\n>>>>>>> REPLACE\n",
+        "import os\n=======\nimport re\n>>>>>>> REPLACE\n",
+        "<<<<<<<< SEARCH\nimport os\n========\nimport re\n>>>>>>>> REPLACE\n",
+    ],
+    ids=["colon", "indented", "other word", "no opening", "too long"],
+)
+def test_a_block_with_other_marks_is_not_left_out_in_silence(bad):
+    for answer in (bad + GOOD, GOOD + bad):
+        with pytest.raises(CommandError, match="not well formed"):
+            apply_blocks(answer, FILE)
+
+
+def test_what_ends_reasoning_may_stand_in_a_block():
+    text = "END = '</think>'\nvalue = 1\n"
+    answer = block("END = '</think>'\n", "END = '</thought>'\n") + block("value = 1\n", "value = 2\n")
+    assert apply_blocks(answer, text) == "END = '</thought>'\nvalue = 2\n"
+
+
+def test_dots_are_a_body_where_the_line_above_them_in_the_file_says_so():
+    assert apply_blocks(block("    return x\n\n\ndef g(x):\n", "    ...\n\n\ndef g(x):\n"), FILE).count("...") == 1
+    text = "class A:\n    n = 0\n\n    def f(self):\n        return 1\n"
+    gone = block("class A:\n", "class B:\n", text) + block("    def f(self):\n        return 1\n", "    ...\n", text)
+    with pytest.raises(CommandError, match="leaves code out"):
+        apply_blocks(gone, text)
+
+
 def test_a_cut_answer_is_not_applied_even_where_its_blocks_are_whole():
     with pytest.raises(CommandError, match="cut at the token limit"):
         apply_blocks(ONE, FILE, cut=True)

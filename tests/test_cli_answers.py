@@ -57,6 +57,20 @@ def test_anything_else_is_refused_with_a_reason_and_a_way_out(answer, reason):
     assert "--model" in str(caught.value)
 
 
+def test_a_block_that_another_one_opens_in_is_unclear():
+    answer = "```markdown\n# Tool\n\n```sh\ntool run\n```\n\n## License\n\nMIT\n"
+    with pytest.raises(CommandError, match="unclear where it ends"):
+        extract_file(answer, "# Tool\n")
+    longer = "````markdown\n# Tool\n\n```sh\ntool run\n```\n````\n"
+    assert extract_file(longer, "# Tool\n") == "# Tool\n\n```sh\ntool run\n```\n"
+
+
+def test_a_block_is_as_far_to_the_right_as_its_fence():
+    assert (
+        extract_file("1. The file:\n   ```python\n   if x:\n       y = 3\n  z\n   ```\n", "") == "if x:\n    y = 3\nz\n"
+    )
+
+
 def test_an_answer_cut_by_length_is_refused_even_with_a_complete_block():
     with pytest.raises(CommandError, match="--max-new-tokens"):
         extract_file("```\nx\n```", ORIGINAL, cut=True)
@@ -161,6 +175,10 @@ def test_placeholders_for_left_out_code_are_found(line):
 )
 def test_remarks_about_the_program_are_none(line):
     assert find_elision(f"import os\n{line}\nx = 1\n", ORIGINAL) is None
+
+
+def test_a_long_run_of_spaces_in_a_comment_is_no_trouble():
+    assert find_elision("# a" + " " * 200_000 + "b\n", ORIGINAL) is None
 
 
 @pytest.mark.parametrize("above", ["def f():", "class A(Protocol):", '    """Do it."""', "    def f(self) -> int:"])

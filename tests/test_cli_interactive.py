@@ -44,6 +44,16 @@ def test_each_file_is_asked_for_until_all_or_quit(files, keys, written):
     assert [path.name for path in files if f"{path} left as it is" in terminal.screen] == left
 
 
+def test_what_could_not_be_read_is_said_after_a_q_too(files, tmp_path):
+    terminal = Terminal("edit", "-i", "x", *files, tmp_path / "missing.py")
+    terminal.read_until(ASKED)
+    terminal.type("q\r")
+    assert terminal.end() == 3
+    assert f"{files[1]} left as it is" in terminal.screen
+    assert "missing.py left as it is" not in terminal.screen
+    assert "missing.py: " in terminal.screen
+
+
 def test_a_file_that_would_lose_a_function_is_asked_for_also_after_all(files):
     files[1].write_text("def beta():\n    pass\n")
     terminal = Terminal("edit", "-i", "x", *files)

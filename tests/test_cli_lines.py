@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookahead.cli import lines
 from lookahead.cli.lines import common_ending, restore_lines, split_lines, to_lf, unified_diff
 
 TEXT = st.text(alphabet="ab\r\n\x0c\u2028", max_size=30)
@@ -57,6 +58,31 @@ def test_frequent_lines_of_a_long_file_keep_their_newlines():
     original = "".join(f"x{i}\r\n}}\n" for i in range(300))
     edited = to_lf(original).replace("x150\n", "new\n").replace("x20\n", "newer\n")
     assert restore_lines(original, edited) == original.replace("x150\r", "new\r").replace("x20\r", "newer\r")
+
+
+@pytest.mark.parametrize("places", [(), (15_000,), (0, 29_999), (100, 15_000, 29_000)])
+def test_a_long_file_of_equal_lines_is_compared_in_no_time(places):
+    original = ["  0,\r\n"] * 30_000
+    edited = ["  0,\n"] * 30_000
+    for place in places:
+        edited[place] = "  1,\n"
+    restored = restore_lines("".join(original), "".join(edited))
+    assert restored == "".join(edited).replace("\n", "\r\n")
+    diff = unified_diff("".join(original), restored, "a.json")
+    assert (diff.added, diff.removed) == (len(places), len(places))
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_long_texts_are_compared_rightly(old, new):
+    head, tail = [f"x{i}" for i in range(1_010)], ["y", "y"]
+    before, after = [*head, *old, *tail], [*head, *new, *tail]
+    matcher = lines._matcher(before, after)
+    made = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        assert tag != "equal" or before[i1:i2] == after[j1:j2]
+        made += after[j1:j2] if tag != "equal" else before[i1:i2]
+    assert made == after
+    assert sum(1 for group in matcher.get_grouped_opcodes(3) for _ in group) < 60
 
 
 def test_kept_lines_come_back_in_their_own_spelling_when_the_model_saw_another():

@@ -195,6 +195,12 @@ def test_the_command_writes_the_page_beside_the_trace_or_where_it_is_told(tmp_pa
     assert (done.status, done.stdout, done.stderr) == (0, b"", f"report: {tmp_path / 't.html'}\n")
     assert (tmp_path / "t.html").read_text(encoding="utf-8") == report_page(TRACE)
     assert run("report", path, "-o", "-").stdout.decode() == report_page(TRACE)
+    assert run("report", path).status == 0  # an earlier report gives way
+    (tmp_path / "t.html").write_text("<p>my page</p>")
+    refused = run("report", path)
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "no report: name another file with --output" in refused.stderr
+    assert (tmp_path / "t.html").read_text() == "<p>my page</p>"
     bad = run("report", path, "-o", tmp_path / "no" / "r.html")
     assert (bad.status, bad.stderr.count("\n")) == (3, 1)
     assert run("report", tmp_path / "missing").status == 3
