@@ -7,7 +7,7 @@ from typing import Any
 from lookahead.cli.errors import CommandError
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "5ce282f1f37fc68629c0e83becbe77e1e269423f300b18317dbd9065a623687c"
+ADAPTER_SHA256 = "640eb13c13a3b8226d0234791cf5ebeac18024cd215e2e50b413b59833f8e9df"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:

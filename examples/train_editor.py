@@ -8,6 +8,7 @@ by program, in the prompt of `specdec-lookup edit`. Stop the training with Ctrl-
     python examples/train_editor.py --score editor-training/editor.safetensors
     python examples/train_editor.py --score plain --cases 5          # the model before
     python examples/train_editor.py --score cli/data/editor.safetensors --data examples/edits_by_hand.jsonl
+    python examples/train_editor.py --mean editor-training/editor.safetensors cli/data/editor.safetensors
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from editor_training import team
+from editor_training import lora, team
 from editor_training.scoring import Scorer, cases, read_cases
 from editor_training.tasks import KINDS
 from editor_training.training import Plan, Trainer
@@ -33,6 +34,10 @@ from lookahead.cli.models import load_folder, plain_model_path, silence_transfor
 def main() -> None:
     """Train, or score with --score."""
     args = _arguments()
+    if args.mean:
+        args.folder.mkdir(parents=True, exist_ok=True)
+        lora.mean(args.mean, args.folder / "mean.safetensors")
+        return
     torch.set_num_threads(args.threads)
     silence_transformers(progress=False)
     model, tokenizer = load_folder(plain_model_path())
@@ -67,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     add("--score", metavar="ADAPTER", help="score an adapter, or `plain` for the model without, and train nothing")
     add("--cases", type=int, default=30, help="held-out cases of a kind (default: %(default)s)")
     add("--data", type=Path, metavar="FILE", help="score these: JSON lines of kind, instruction, before and after")
+    add("--mean", nargs="+", type=Path, metavar="ADAPTER", help="write the mean of adapters, and train nothing")
     add("--kinds", nargs="*", default=[], choices=list(KINDS), metavar="KIND", help="kinds to score (default: all)")
     return parser.parse_args()
 

@@ -60,6 +60,23 @@ def test_a_written_adapter_can_be_gone_on_from(tmp_path):
     torch.testing.assert_close(again(IDS).logits, model(IDS).logits)
 
 
+def test_the_mean_of_adapters_is_between_them(tmp_path):
+    paths = [tmp_path / "one", tmp_path / "other"]
+    for number, path in enumerate(paths):
+        _, adapter = adapted()
+        for layer in adapter.values():
+            with torch.no_grad():
+                layer.b.fill_(number)
+        lora.save(adapter, path)
+    lora.mean(paths, tmp_path / "mean")
+    _, adapter = adapted()
+    lora.read(adapter, tmp_path / "mean")
+    assert {float(layer.b.mean()) for layer in adapter.values()} == {0.5}
+    lora.mean(paths[:1], tmp_path / "alone")
+    lora.read(adapter, tmp_path / "alone")
+    assert {float(layer.b.abs().max()) for layer in adapter.values()} == {0.0}
+
+
 def test_gradients_are_those_of_the_two_matrices():
     torch.manual_seed(0)
     base = torch.nn.Linear(5, 7, bias=False)
