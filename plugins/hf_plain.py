@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import transformers
 from torch import Tensor
 from transformers import cache_utils
 from transformers.cache_utils import Cache, DynamicLayer, QuantizedLayer
@@ -12,7 +13,7 @@ from lookahead.config import LookupConfig
 from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache
 from lookahead.plugins.hf_check import block_forward_reason
-from lookahead.plugins.hf_target import rescaling_length
+from lookahead.plugins.hf_target import has_longrope, rescaling_length
 
 # Processors that look at one row alone, so that rows may be processed one by one.
 BY_ROW = tuple(
@@ -47,6 +48,7 @@ _REALIGNABLE = {
     for name in ("DynamicLayer", "DynamicSlidingWindowLayer", "DummyLayer")
     if hasattr(cache_utils, name)
 }
+_REREADS = tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 24)
 _BATCH_KWARGS = {"attention_mask", "position_ids", "use_cache", "logits_to_keep"}
 # Their attention looks at the distance between tokens, so they need no positions when rows move.
 _BY_DISTANCE = frozenset({"bloom", "mpt"})
@@ -56,7 +58,7 @@ _LONGER_CACHE = frozenset({"git"})
 
 def plain_reason(model: Any, call: Call, config: LookupConfig) -> str | None:
     """Return why a call must be decoded plainly, as the rest of a sentence, or None when drafts are right."""
-    reason = _call_reason(model, call) or _cache_reason(model, call)
+    reason = _call_reason(model, call) or _cache_reason(model, call) or _rope_reason(model, call)
     if reason is None and call.input_ids.shape[0] > 1:
         reason = _batch_reason(model, call)
     if reason is None and config.fixed_width:
@@ -139,6 +141,14 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     if model.config.model_type in _LONGER_CACHE:
         return "the cache is longer than the text, so the rows of a batch can't be realigned"
     return _inputs_reason(model, call)
+
+
+def _rope_reason(model: Any, call: Call) -> str | None:
+    """Return why a text that grows beyond what longrope was trained for at first can't have drafts."""
+    rescaled = _rescaled(model, call)
+    if _REREADS or rescaled is None or not has_longrope(model.config):
+        return None
+    return f"before transformers 5.24 a text is not read anew where longrope changes, beyond {rescaled}"
 
 
 def _rescaled(model: Any, call: Call) -> int | None:

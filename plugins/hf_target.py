@@ -237,6 +237,11 @@ def rescaling_length(config: Any) -> int | None:
     return min(limits, default=None) if {"dynamic", "longrope"} & set(kinds) else None
 
 
+def has_longrope(config: Any) -> bool:
+    """Whether a model's rotary positions change once, where a text grows beyond what they were trained for at first."""
+    return any(kind == "longrope" for kind, _ in _rotary_kinds(config.get_text_config(decoder=True)))
+
+
 def _rotary_kinds(text: Any) -> Iterator[tuple[str, int | None]]:
     """Yield each kind of rotary positions among the layers, and the length that it was first trained for."""
     rope = getattr(text, "rope_parameters", None) or {}
