@@ -21,20 +21,21 @@ def kept_files(folder: Path) -> Iterator[Path]:
     yield from _walk(folder, _specs_above(folder))
 
 
-def matches(patterns: list[str], path: Path) -> bool:
-    """Whether a path is one that patterns in ``.gitignore`` syntax name.
+def patterns_of(patterns: list[str]) -> GitIgnoreSpec:
+    """Return what tells whether a path is one that patterns in ``.gitignore`` syntax name.
 
     Raises:
         UsageError: One of them is no pattern.
 
     Example:
-        >>> matches(["*.py", "docs/"], Path("src/a.py")), matches(["*.py"], Path("a.txt"))
+        >>> wanted = patterns_of(["*.py", "docs/"])
+        >>> wanted.match_file("src/a.py"), wanted.match_file("a.txt")
         (True, False)
     """
     wrong = next((pattern for pattern in patterns if not _is_pattern(pattern)), None)
     if wrong is not None:
         raise UsageError(f"--include {wrong!r} is no pattern: write one as in .gitignore, such as *.py")
-    return GitIgnoreSpec.from_lines(patterns).match_file(path.as_posix())
+    return GitIgnoreSpec.from_lines(patterns)
 
 
 _Specs = list[tuple[Path, GitIgnoreSpec]]

@@ -5,7 +5,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from lookahead.cli.ignored import kept_files, matches
+from pathspec import GitIgnoreSpec
+
+from lookahead.cli.ignored import kept_files, patterns_of
 
 STDIN = "-"
 _LOOKED_AT = 8192  # bytes that tell a binary file from a text
@@ -25,39 +27,38 @@ def select_files(names: Iterable[str], include: list[str] | None = None) -> list
         include: Patterns as in ``.gitignore``, such as ``*.py``; None for all text files.
     """
     found: dict[str, str] = {}
+    wanted = patterns_of(include) if include else None
     for name in names:
-        for path in _stands_for(name, include or []):
+        for path in _stands_for(name, wanted):
             key = path if path == STDIN else os.path.realpath(path)
             found.setdefault(key, path)
     return list(found.values())
 
 
-def _stands_for(name: str, include: list[str]) -> list[str]:
+def _stands_for(name: str, wanted: GitIgnoreSpec | None) -> list[str]:
     if name == STDIN or os.path.isfile(name):  # unlike Path's, these raise nothing
         return [name]
     if os.path.isdir(name):
-        return _below(Path(name), include) or [name]
+        return _below(Path(name), wanted) or [name]
     if not glob.has_magic(name):
         return [name]
     found: list[str] = []
     for match in sorted(glob.glob(name, recursive=True)):
-        found += _below(Path(match), include) if os.path.isdir(match) else _matched(Path(match), include)
+        found += _below(Path(match), wanted) if os.path.isdir(match) else _matched(Path(match), wanted)
     return found or [name]
 
 
-def _below(folder: Path, include: list[str]) -> list[str]:
-    return [
-        str(path) for path in kept_files(folder) if _is_wanted(path.relative_to(folder), include) and _is_text(path)
-    ]
+def _below(folder: Path, wanted: GitIgnoreSpec | None) -> list[str]:
+    return [str(path) for path in kept_files(folder) if _is_wanted(path.relative_to(folder), wanted) and _is_text(path)]
 
 
-def _matched(path: Path, include: list[str]) -> list[str]:
-    return [str(path)] if _is_wanted(path, include) else []
+def _matched(path: Path, wanted: GitIgnoreSpec | None) -> list[str]:
+    return [str(path)] if _is_wanted(path, wanted) else []
 
 
-def _is_wanted(path: Path, include: list[str]) -> bool:
+def _is_wanted(path: Path, wanted: GitIgnoreSpec | None) -> bool:
     """Whether a file that nobody named is one to edit: not the backup of another."""
-    return not path.name.endswith("~") and (not include or matches(include, path))
+    return not path.name.endswith("~") and (wanted is None or wanted.match_file(path.as_posix()))
 
 
 def _is_text(path: Path) -> bool:

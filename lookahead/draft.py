@@ -66,10 +66,12 @@ class Draft:
             >>> Draft((5, 6, 7), (-1, 0, -1)).depth, Draft((5, 6, 7)).depth
             (2, 3)
         """
-        depths = {ROOT: 0}
-        for node, parent in enumerate(self.parents):
-            depths[node] = depths[parent] + 1
-        return max(depths.values()) if self.parents else len(self.tokens)
+        if not self.parents:
+            return len(self.tokens)
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(1 if parent == ROOT else depths[parent] + 1)
+        return max(depths)
 
     def source_of(self, nodes: Sequence[int]) -> tuple[str, int]:
         """Return source and match of accepted nodes, the draft's own where none was accepted."""

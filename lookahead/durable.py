@@ -30,9 +30,11 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[N
         if not _try_lock(descriptor):
             on_wait()
             _wait_for_lock(descriptor)
-        yield
+        try:
+            yield
+        finally:
+            _unlock(descriptor)  # a child that was forked meanwhile holds the file open, too
     finally:
-        _unlock(descriptor)  # a child that was forked meanwhile holds the file open, too
         os.close(descriptor)
 
 

@@ -67,7 +67,9 @@ class HFTarget:
         if self._fixed_width:
             self._rollback.keep(self._text.length, self._kept(self._text.length))
         limits, sizes = position_limits(self._model.config), [(size, False) for size in fixed_sizes(self.cache)]
-        self._bounds = [(sorted([*limits, *sizes]), 0), (limits, self._ahead())]
+        self._bounds = [(sorted([*limits, *sizes]), 0)]
+        if ahead := self._ahead():
+            self._bounds.append((limits, ahead))
         return [outputs.logits[:, -1].clone()]
 
     def takes_trees(self) -> bool:

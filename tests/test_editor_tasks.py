@@ -161,5 +161,6 @@ def _lists(chosen) -> list[list[str]]:
 
 def _template_words() -> set[str]:
     """Return the words that stand in the templates themselves."""
-    source = (ROOT / "examples/editor_training/templates.py").read_text()
+    folder = ROOT / "examples/editor_training"
+    source = "".join((folder / name).read_text() for name in ("templates.py", "methods.py"))
     return set(re.findall(r"[a-z]+", source)) | {"factory"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from string import Template
 
-from editor_training import templates
+from editor_training import methods, templates
 from editor_training.words import Words
 
 _NUMBERS = (0, 1, 2, 3, 5, 8, 10, 12, 16, 20, 25, 30, 50, 64, 100, 128, 250, 500, 1000)
@@ -182,14 +182,14 @@ class Shaper:
             self._imports.add(f"{needed}, field")
         elif f"{needed}, field" not in self._imports:
             self._imports.add(needed)
-        methods = [self._field_method(fields) for _ in range(self._random.randint(0, 2))]
-        return f"@dataclass\nclass {name}:\n{self._class_doc()}" + "\n".join(lines) + "\n" + "".join(methods)
+        using = [self._field_method(fields) for _ in range(self._random.randint(0, 2))]
+        return f"@dataclass\nclass {name}:\n{self._class_doc()}" + "\n".join(lines) + "\n" + "".join(using)
 
     def _field_method(self, fields: list[Field]) -> str:
         field, other, name = self._random.choice(fields), self._field(), self._fresh(self._words.method)
-        forms = {"int": templates.NUMBER_METHODS, "float": templates.NUMBER_METHODS, "str": templates.TEXT_METHODS}
+        forms = {"int": methods.NUMBER_METHODS, "float": methods.NUMBER_METHODS, "str": methods.TEXT_METHODS}
         return self._method(
-            forms.get(field.type, templates.FLAG_METHODS), name=name, to_type=field.type, field=field.name,
+            forms.get(field.type, methods.FLAG_METHODS), name=name, to_type=field.type, field=field.name,
             other=other.name, other_typed=self._hinted(other.name, other.type), step=self._hinted("step", field.type),
             digit=str(self._random.randint(2, 9)), change=self._one(["lower", "upper", "title"]),
             between=self._one(["-", ":", "of", "in"]), second=self._random.choice(fields).name,
@@ -226,15 +226,15 @@ class Shaper:
         return text
 
     def _container_method(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
-        forms = list(templates.CONTAINER_METHODS)
-        forms += templates.LIMIT_METHODS if limit.type == "int" else ()
-        forms += templates.ENTITY_METHODS if value == self._entity else ()
+        forms = list(methods.CONTAINER_METHODS)
+        forms += methods.LIMIT_METHODS if limit.type == "int" else ()
+        forms += methods.ENTITY_METHODS if value == self._entity else ()
         slots = self._container_slots(store, noun, limit, key, value)
         return self._method(forms, name=self._named(self._words.method), **slots)
 
     def _twins(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
         """Return two methods that are nearly the same."""
-        pair = self._random.choice([*templates.TWINS, *(templates.ENTITY_TWINS * 2 if value == self._entity else ())])
+        pair = self._random.choice([*methods.TWINS, *(methods.ENTITY_TWINS * 2 if value == self._entity else ())])
         slots = self._container_slots(store, noun, limit, key, value)
         order = pair if self._random.random() < 0.5 else pair[::-1]
         return "".join(self._method((form,), name=self._fresh(self._words.method), **slots) for form in order)
@@ -283,7 +283,7 @@ class Shaper:
         text += f"    def __init__(self, {made}){' -> None' if self._typed else ''}:\n"
         text += "".join(f"        self.{one.name} = {one.name}\n" for one in (first, second))
         text += f"        self.{count} = 0\n"
-        forms = self._random.sample(templates.SERVICE_METHODS, self._random.randint(1, 4))
+        forms = self._random.sample(methods.SERVICE_METHODS, self._random.randint(1, 4))
         slots = {"first": first.name, "second": second.name, "count": count, "text": self._hinted("text", "str")}
         slots |= {"n": self._literal("int"), "s": self._literal("str"), "helper": helper, "v": self._variable()}
         for form in forms:
