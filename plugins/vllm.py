@@ -6,7 +6,7 @@ Neither transformers nor rich is imported here.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = ["VllmLookupProposer", "extra_args"]
 
 logger = logging.getLogger("lookahead")
 
-_STEPS_BETWEEN = 16  # steps from one look at the bytes of all indexes to the next
+_STEPS_BETWEEN = 16  # steps from one look at the bytes of all indexes to the next, and between two tries to find room
 
 
 @dataclass(slots=True)
@@ -94,6 +94,8 @@ class VllmLookupProposer:
         self._serial = count()
         self._proposed = 0
         self._refused: set[Hashable] = set()
+        self._waiting: dict[Hashable, int] = {}  # tokens that requests without room had to index
+        self._next_try = 0  # step in which they may ask again
         self._failed = False
         self._totals = {"steps": 0, "drafted": 0, "accepted": 0, "emitted": 0}
 
@@ -136,6 +138,15 @@ class VllmLookupProposer:
             self._rows.keep(())
             return [[] for _ in sampled_token_ids]
 
+    def forget(self, ended: Iterable[Hashable]) -> None:
+        """Drop all that belongs to requests that have ended; their room is free at once."""
+        for key in ended:
+            self._rows.drop(key)
+            self._refused.discard(key)
+            self._waiting.pop(key, None)
+        self._next_try = 0
+        self._batch.seat((), (), (), ())  # which the next step says anew
+
     def counts(self, key: str) -> tuple[int, int]:
         """Return how many draft tokens of a request's prediction were accepted and rejected, and forget them."""
         return self._counts.take(key)
@@ -152,8 +163,6 @@ class VllmLookupProposer:
         view: "hooks.StepView | None",
     ) -> list[list[int]]:
         now = self._clock()
-        if view is not None:
-            self._forget(view.requests)
         seats = self._seats(sampled, lengths, tokens, view)
         active = {seat.key for seat in seats}
         self._measure(now, seats, active, len(sampled), view)
@@ -200,11 +209,11 @@ class VllmLookupProposer:
                 supposed.add(seat.key)
             seats.append(seat)
         self._follow(seats, tokens)
-        if any(seat.row is None and (view is None or seat.key not in self._refused) for seat in seats):
+        asking = [seat for seat in seats if seat.row is None and self._may_ask(seat, view)]
+        if asking:
             taken = {seat.key for seat in seats if view is not None or seat.row is not None}
-            for seat in seats:
-                if seat.row is None:
-                    self._settle(seat, tokens[seat.place, : seat.length], view, taken)
+            for seat in asking:
+                self._settle(seat, tokens[seat.place, : seat.length], view, taken)
             self._sit(seats)
         for seat in seats:
             if view is not None:
@@ -212,6 +221,12 @@ class VllmLookupProposer:
             elif seat.row is not None:
                 seat.drafted = seat.row.drafted
         return seats
+
+    def _may_ask(self, seat: Seat, view: Any) -> bool:
+        """Whether there may be a row for a seat without: one that could not follow yet, or a new one."""
+        if view is not None and seat.key in self._refused:
+            return False
+        return self._proposed >= self._next_try or seat.key in self._rows
 
     def _follow(self, seats: Sequence[Seat], tokens: NDArray[Any]) -> None:
         """Let all rows take their texts in; those that can't, leave their seats."""
@@ -256,12 +271,15 @@ class VllmLookupProposer:
         return found if found is not None else next(self._serial)
 
     def _new_row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
+        known = self._waiting.pop(seat.key, 0)
+        if known and not self._finds_room(seat.key, known, view, active):
+            return None  # before the options are read once more
         options = view.options(seat.key) if view is not None else RequestOptions()
-        beside = len(options.prediction) + sum(map(len, options.references))
         if not options.enabled:
             self._refused.add(seat.key)
             return None
-        if not self._rows.make_room(len(tokens) + beside, active):
+        size = len(tokens) + len(options.prediction) + sum(map(len, options.references))
+        if not self._finds_room(seat.key, size, view, active):
             return None
         row = Row(
             self._config,
@@ -274,6 +292,15 @@ class VllmLookupProposer:
         )
         self._rows.add(seat.key, row)
         return row if row.follow(tokens) else None
+
+    def _finds_room(self, key: Hashable, tokens: int, view: Any, active: set[Hashable]) -> bool:
+        """Whether an index of so many tokens has room; without, all that wait ask again after some steps."""
+        found = self._rows.make_room(tokens, active)
+        if not found:
+            self._next_try = self._proposed + _STEPS_BETWEEN
+            if view is not None:  # else the key is a new one next time
+                self._waiting[key] = tokens
+        return found
 
     def _measure(self, now: float, seats: Sequence[Seat], active: set[Hashable], requests: int, view: Any) -> None:
         """Learn the cost of the step, if it did nothing but decode, right after another one."""
@@ -301,9 +328,3 @@ class VllmLookupProposer:
         totals["drafted"] += drafted
         totals["accepted"] += accepted
         totals["emitted"] += emitted
-
-    def _forget(self, requests: Mapping[str, Any]) -> None:
-        """Drop what belongs to requests that have ended."""
-        self._rows.keep(requests)
-        if self._refused:
-            self._refused &= set(requests)

@@ -1,14 +1,16 @@
 """Fields of a chat request that lookup adds or brings to life, taken out of its JSON body."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES
 
 FIELDS = ("prediction", "lookahead_references", "lookahead")
-_CHARACTERS_PER_TOKEN = 16
+_BYTES_PER_TOKEN = 16  # of the model's context
+_CONTEXTS = {"prediction": 1, "lookahead_references": 4}  # that the texts of a field may fill
 _MOST_REFERENCES = 256
+_WAY_OUT = "leave out what the output will not repeat"
 
 
 class FieldError(ValueError):
@@ -46,11 +48,8 @@ class LookupFields:
         enabled = body.pop("lookahead", None)
         if enabled is not None and not isinstance(enabled, bool):
             raise FieldError(f"lookahead must be true or false, got {_brief(enabled)}")
-        for name, texts in (("prediction", (prediction,)), ("lookahead_references", references)):
-            if any(_has_half_characters(text) for text in texts):
-                raise FieldError(f"{name} must be text, got a half of a surrogate pair in it")
-        _check_size("prediction", len(prediction), max_model_len)
-        _check_size("lookahead_references", sum(map(len, references)), max_model_len)
+        _check_bytes("prediction", [prediction], max_model_len)
+        _check_bytes("lookahead_references", references, max_model_len)
         return cls(prediction, references, enabled is not False)
 
     def add_to(self, body: dict[str, Any], key: str, prediction: str, references: list[str]) -> None:
@@ -73,6 +72,28 @@ class LookupFields:
         ours = {name: value for name, value in ours.items() if value} | ({} if self.enabled else {ENABLED: 0})
         if ours:
             body["vllm_xargs"] = {**given, **ours}
+
+
+def concern(body: Mapping[str, Any]) -> bool:
+    """Whether a body says anything about lookup.
+
+    Example:
+        >>> concern({"messages": []}), concern({"lookahead": False})
+        (False, True)
+    """
+    given = body.get("vllm_xargs")
+    return any(name in body for name in FIELDS) or (isinstance(given, Mapping) and any(name in given for name in NAMES))
+
+
+def check_tokens(name: str, tokens: int, max_model_len: int) -> None:
+    """Check how many tokens the texts of a field have.
+
+    Raises:
+        FieldError: They are too many to be indexed beside the other requests.
+    """
+    most = _CONTEXTS[name] * max_model_len
+    if tokens > most:
+        raise FieldError(f"{name} must be at most {most} tokens long, got {tokens}: {_WAY_OUT}")
 
 
 def _prediction(value: Any) -> str:
@@ -105,16 +126,17 @@ def _references(value: Any) -> tuple[str, ...]:
     return tuple(text for text in value if text)
 
 
-def _has_half_characters(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _check_size(name: str, characters: int, max_model_len: int) -> None:
-    most = _CHARACTERS_PER_TOKEN * max_model_len
-    if characters > most:
+def _check_bytes(name: str, texts: Iterable[str], max_model_len: int) -> None:
+    """Refuse what can't be text, and what would take long to tokenise."""
+    try:
+        size = sum(len(text.encode()) for text in texts)
+    except UnicodeEncodeError:
+        raise FieldError(f"{name} must be text, got a half of a surrogate pair in it") from None
+    most = _BYTES_PER_TOKEN * max_model_len
+    if size > most:
         raise FieldError(
-            f"{name} must be at most {most} characters long ({_CHARACTERS_PER_TOKEN} for each of the {max_model_len} "
-            f"tokens that the model reads), got {characters}: leave out what the output will not repeat"
+            f"{name} must be at most {most} bytes long ({_BYTES_PER_TOKEN} for each of the {max_model_len} tokens that "
+            f"the model reads), got {size}: {_WAY_OUT}"
         )
 
 

@@ -80,6 +80,7 @@ def connect() -> None:
         logger.warning("this version of vLLM lacks GPUModelRunner.propose_draft_token_ids; %s", _WITHOUT)
         return
     _wrap(runner, "_input_fits_in_drafter", _fits_always)
+    _wrap(runner, "_update_states", _forget_ended)
     worker = _loaded("vllm.v1.worker.gpu_worker", "Worker")
     if worker is not None:
         worker.lookahead_counts, worker.lookahead_stats = _counts, _stats
@@ -111,6 +112,12 @@ def _is_installed(name: str) -> bool:
     return True
 
 
+def encodes_in_threads(tokenizer: Any) -> bool:
+    """Whether several threads may use the tokenizer at a time, as vLLM makes its own."""
+    safe = _loaded("vllm.tokenizers.hf", "ThreadSafeHFTokenizerMixin")
+    return safe is not None and isinstance(tokenizer, safe)
+
+
 def _loaded(module: str, name: str) -> Any:
     """Return a class of a module that this process has imported, or None."""
     return getattr(sys.modules.get(module), name, None)
@@ -140,6 +147,15 @@ def _look_first(method: Any, runner: Any, scheduler_output: Any, *args: Any, **k
             drafter.look(_view(runner, scheduler_output))
         except AttributeError as error:
             _miss(str(error))
+    return method(runner, scheduler_output, *args, **kwargs)
+
+
+def _forget_ended(method: Any, runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
+    """Drop what belongs to requests that have ended, also where no step follows."""
+    drafter = getattr(runner, "drafter", None)
+    ended = getattr(scheduler_output, "finished_req_ids", None)
+    if ended and hasattr(drafter, "forget"):
+        drafter.forget(ended)
     return method(runner, scheduler_output, *args, **kwargs)
 
 

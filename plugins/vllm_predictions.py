@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeAlias
 
-from lookahead.plugins.vllm_fields import FIELDS, FieldError, LookupFields
+from lookahead.plugins.vllm_fields import FIELDS, FieldError, LookupFields, check_tokens, concern
+from lookahead.plugins.vllm_hooks import encodes_in_threads
 from lookahead.plugins.vllm_request import pack
 from lookahead.plugins.vllm_usage import UsageSender
 
@@ -25,8 +26,9 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-_PATHS = ("/v1/chat/completions", "/v1/completions")
+_PATHS = ("/v1/chat/completions", "/v1/completions", "/invocations")
 _NEEDLES = (b'"prediction', b'"lookahead', b"\\u")  # the last: names may be written with escapes
+_THREADS = 4  # that tokenise, so that a short text need not wait for a long one
 
 
 class PredictedOutputs:
@@ -48,18 +50,29 @@ class PredictedOutputs:
             await self._app(scope, receive, send)
             return
         body = _Body(receive, scope["app"].state.engine_client)
-        usage = UsageSender(send, body)
-        await self._app(scope, body.receive, usage.send)
+        reply = _Reply(send, body)
+        try:
+            await self._app(scope, body.receive, reply.send)
+        except Exception:
+            if not reply.is_refusal:
+                raise
+        await reply.end()
 
 
 class _Body:
-    """A request's body, changed when it is read."""
+    """A request's body, changed when it is read.
+
+    Attributes:
+        refusal: What is wrong with it; the application inside gets an empty one then. Nothing is raised, for whatever
+            other middleware reads the body would take that for a fault of its own.
+    """
 
     def __init__(self, receive: Receive, engine: Any) -> None:
         self._receive = receive
         self._engine = engine
         self._read = False
         self._key = ""
+        self.refusal = ""
 
     @property
     def predicts(self) -> bool:
@@ -79,7 +92,11 @@ class _Body:
             if not message.get("more_body"):
                 break
         self._read = True
-        return {"type": "http.request", "body": await self._changed(b"".join(parts)), "more_body": False}
+        try:
+            body = await self._changed(b"".join(parts))
+        except FieldError as error:
+            self.refusal, body = str(error), b""
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def counts(self) -> tuple[int, int] | None:
         """Return how many of the prediction's tokens were accepted and rejected; None where nobody can tell."""
@@ -92,54 +109,93 @@ class _Body:
         return (sum(kept for kept, _ in counts), sum(lost for _, lost in counts)) if counts else None
 
     async def _changed(self, raw: bytes) -> bytes:
-        """Return the body as vLLM should see it."""
+        """Return the body as vLLM should see it.
+
+        Raises:
+            FieldError: A field of ours is wrong.
+        """
         if not any(needle in raw for needle in _NEEDLES):
             return raw
         try:
             body = json.loads(raw)
         except ValueError:
             return raw  # vLLM says what is wrong with it
-        if not isinstance(body, dict):
+        if not isinstance(body, dict) or not concern(body):
             return raw
         limit = self._engine.model_config.max_model_len
-        try:
-            fields = LookupFields.take(body, limit)
-            prediction, *references = await self._tokens(fields.prediction, *fields.references)
-            self._key = uuid.uuid4().hex if fields.prediction else ""
-            fields.add_to(body, self._key, prediction, references)
-        except FieldError as error:
-            raise _refusal(str(error)) from None
+        fields = LookupFields.take(body, limit)
+        prediction, references = await self._packed(fields, limit)
+        key = uuid.uuid4().hex if fields.prediction else ""
+        fields.add_to(body, key, prediction, references)
+        self._key = key
         return json.dumps(body).encode()
 
-    async def _tokens(self, *texts: str) -> list[str]:
+    async def _packed(self, fields: LookupFields, limit: int) -> tuple[str, list[str]]:
         """Return the texts as packed token ids of the served model."""
-        if not any(texts):
-            return [""] * len(texts)
+        if not fields.prediction and not fields.references:
+            return "", []
         tokenizer = self._engine.renderer.tokenizer
         if tokenizer is None:
             raise FieldError(f"{', '.join(FIELDS[:2])} need a tokenizer, and the server was started without")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_thread(), lambda: [_packed(tokenizer, text) for text in texts])
+        return await loop.run_in_executor(_threads(), _pack, tokenizer, fields, limit)
 
 
-def _refusal(sentence: str) -> Exception:
-    """Return what vLLM answers with HTTP 400 and the sentence."""
-    from fastapi import HTTPException
+class _Reply:
+    """The response; where the body was refused, that takes the place of whatever the application says.
 
-    return HTTPException(status_code=400, detail=sentence)
+    Args:
+        send: Where messages go.
+        body: The request's.
+    """
+
+    def __init__(self, send: Send, body: _Body) -> None:
+        self._send, self._body = send, body
+        self._usage = UsageSender(send, body)
+        self._begun = False
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the response is what is wrong with the body."""
+        return bool(self._body.refusal) and not self._begun
+
+    async def send(self, message: Message) -> None:
+        """Pass on what the application says, if it is to be heard."""
+        if not self.is_refusal:
+            self._begun = True
+            await self._usage.send(message)
+
+    async def end(self) -> None:
+        """Say what is wrong with the body, in the form of vLLM's own errors."""
+        if self.is_refusal:
+            error = {"message": self._body.refusal, "type": "BadRequestError", "param": None, "code": 400}
+            body = json.dumps({"error": error}).encode()
+            headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+            await self._send({"type": "http.response.start", "status": 400, "headers": headers})
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _packed(tokenizer: Any, text: str) -> str:
-    return pack(_own(tokenizer).encode(text, add_special_tokens=False)) if text else ""
+def _pack(tokenizer: Any, fields: LookupFields, limit: int) -> tuple[str, list[str]]:
+    """Return the fields' texts as packed token ids.
+
+    Raises:
+        FieldError: They have more tokens than they may.
+    """
+    own = tokenizer if encodes_in_threads(tokenizer) else _copy(tokenizer)
+    texts = [fields.prediction, *fields.references]
+    prediction, *references = [own.encode(text, add_special_tokens=False) if text else [] for text in texts]
+    check_tokens(FIELDS[0], len(prediction), limit)
+    check_tokens(FIELDS[1], sum(map(len, references)), limit)
+    return pack(prediction) if prediction else "", [pack(tokens) for tokens in references if tokens]
 
 
 @cache
-def _thread() -> ThreadPoolExecutor:
-    """Return one thread for all predictions, beside the server's event loop."""
-    return ThreadPoolExecutor(1, thread_name_prefix="lookahead-tokenizer")
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads for all predictions, beside the server's event loop."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="lookahead-tokenizer")
 
 
 @cache
-def _own(tokenizer: Any) -> Any:
-    """Return a copy of the tokenizer, which vLLM's own threads may be using."""
+def _copy(tokenizer: Any) -> Any:
+    """Return a copy of the tokenizer, whose settings vLLM's own threads may be changing."""
     return copy.deepcopy(tokenizer)

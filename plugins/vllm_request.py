@@ -21,6 +21,7 @@ Tokens: TypeAlias = NDArray[np.int32]
 ENABLED, PREDICTION, REFERENCES, KEY = "lookahead", "lookahead_prediction", "lookahead_references", "lookahead_key"
 NAMES = (ENABLED, PREDICTION, REFERENCES, KEY)
 _LARGEST = np.iinfo(np.int32).max
+_LONGEST_KEY = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ class RequestOptions:
                 bool(extra_args.get(ENABLED, True)),
                 _tokens(extra_args.get(PREDICTION)),
                 tuple(text for text in map(_tokens, references) if len(text)),
-                str(extra_args.get(KEY) or ""),
+                _key(extra_args.get(KEY)),
             )
         except (TypeError, ValueError, OverflowError) as error:
             logger.warning("a request's lookup options were left out: %s", error)
@@ -106,6 +107,14 @@ def pack(tokens: Sequence[int]) -> str:
         'BQAAAAYAAAA='
     """
     return base64.b64encode(_checked(np.asarray(tokens)).astype("<i4").tobytes()).decode("ascii")
+
+
+def _key(value: Any) -> str:
+    """Return the key under which counts are kept; one that the middleware did not make may not be long."""
+    key = str(value or "")
+    if len(key) > _LONGEST_KEY:
+        raise ValueError(f"{KEY} must be at most {_LONGEST_KEY} characters long, got {len(key)}")
+    return key
 
 
 def _tokens(value: Any) -> Tokens:

@@ -98,6 +98,8 @@ class RowCache:
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._rows: OrderedDict[Hashable, Row] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}  # bytes of each when they were last looked at
+        self._held = 0  # their sum
 
     def get(self, key: Hashable) -> Row | None:
         """Return the row, which is the latest used from now on."""
@@ -119,39 +121,46 @@ class RowCache:
 
     def make_room(self, tokens: int, active: Collection[Hashable]) -> bool:
         """Drop rows that are not ``active`` until a text of so many tokens fits; returns whether it does."""
-        wanted = tokens * _BYTES_PER_TOKEN + _BESIDE_INDEX
-        self.trim(active, self._budget - wanted)
-        return self.nbytes + wanted <= self._budget
-
-    def trim(self, active: Collection[Hashable], budget: int | None = None) -> None:
-        """Drop the least recently used rows that are not ``active`` until the others fit the budget."""
-        held, budget = self.nbytes, self._budget if budget is None else budget
-        for key in [key for key in self._rows if key not in active]:
-            if held <= budget:
-                return
-            held -= self._rows.pop(key).nbytes
+        most = self._budget - tokens * _BYTES_PER_TOKEN - _BESIDE_INDEX
+        self._evict((key for key in self._rows if key not in active), most)
+        return self._held <= most
 
     def shrink(self, active: Collection[Hashable]) -> list[Hashable]:
-        """Drop rows until they fit the budget, first those not ``active``, then the largest; return these keys."""
-        self.trim(active)
-        dropped: list[Hashable] = []
-        while self._rows and self.nbytes > self._budget:
-            dropped.append(max(self._rows, key=lambda key: self._rows[key].nbytes))
-            del self._rows[dropped[-1]]
-        return dropped
+        """Look at the bytes of all rows anew, and drop some until they fit the budget; return the ``active`` ones.
+
+        Those that are not ``active`` go first, the least recently used one before the others, then the largest.
+        """
+        self._sizes = {key: row.nbytes for key, row in self._rows.items()}
+        self._held = sum(self._sizes.values())
+        self._evict((key for key in self._rows if key not in active), self._budget)
+        return self._evict(sorted(self._rows, key=self._sizes.__getitem__, reverse=True), self._budget)
 
     def add(self, key: Hashable, row: Row) -> None:
         """Keep a row."""
-        self._rows[key] = row
+        self.drop(key)
+        self._rows[key], self._sizes[key] = row, row.nbytes
+        self._held += self._sizes[key]
 
     def drop(self, key: Hashable) -> None:
         """Forget a row, if there is one."""
-        self._rows.pop(key, None)
+        if self._rows.pop(key, None) is not None:
+            self._held -= self._sizes.pop(key)
 
     def keep(self, keys: Collection[Hashable]) -> None:
         """Forget all rows but these."""
         for key in [key for key in self._rows if key not in keys]:
-            del self._rows[key]
+            self.drop(key)
+
+    def _evict(self, order: Iterable[Hashable], most: int) -> list[Hashable]:
+        """Drop rows in this order until the others hold no more than ``most`` bytes; return what was dropped."""
+        dropped: list[Hashable] = []
+        if self._held > most:
+            for key in list(order):
+                if self._held <= most:
+                    break
+                self.drop(key)
+                dropped.append(key)
+        return dropped
 
     @property
     def nbytes(self) -> int:

@@ -1,5 +1,7 @@
 """Inside vLLM a draft fits the engine's limits, is the same on every rank, and leaves nothing behind."""
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -50,6 +52,8 @@ class Engine:
     def end(self, name: str) -> None:
         for each in (self.texts, self.outputs, self.states, self.drafts):
             each.pop(name, None)
+        if self.plugin:
+            self.proposer.forget([name])
 
     def step(self, names: Sequence[str] | None = None) -> list[list[int]]:
         """One step of the named requests, or of all; returns the drafts."""
@@ -90,7 +94,7 @@ def ticking(seconds: float) -> Callable[[], float]:
 
 
 def engine(plugin: bool = True, **options: Any) -> Engine:
-    return Engine(VllmLookupProposer(configuration(**options)), plugin)
+    return Engine(VllmLookupProposer(configuration(**options), ticking(1e-3)), plugin)
 
 
 COPIED = [*range(100, 120), 100, 101]
@@ -180,15 +184,26 @@ class TestRows:
         made.step(["b", "c"])
         assert dict(made.proposer._rows._rows) == rows
 
-    def test_end_with_their_requests(self) -> None:
+    def test_end_with_their_requests_also_where_no_step_follows(self) -> None:
         made = engine()
         for name in "abc":
-            made.add(name, COPIED, range(102, 120))
+            made.add(name, COPIED, range(102, 120), **extra_args(prediction=[5, 6, 7]))
         made.step()
+        rows = [weakref.ref(made.proposer._rows.get(name)) for name in "abc"]
         made.end("a")
         made.end("b")
-        made.step()
+        gc.collect()
+        assert [row() is None for row in rows] == [True, True, False]
         assert made.proposer.stats()["rows"] == 1
+        assert len(made.step()[0]) > 0
+
+    def test_are_new_where_a_request_takes_the_id_of_one_that_ended(self) -> None:
+        made = engine()
+        made.add("a", COPIED, range(102, 120))
+        made.step()
+        made.end("a")
+        made.add("a", COPIED, range(102, 120), **extra_args(enabled=False))
+        assert made.step() == [[]]
 
     @pytest.mark.parametrize("plugin", [True, False])
     def test_keep_their_budget(self, plugin) -> None:
@@ -204,6 +219,36 @@ class TestRows:
         made = engine(index_bytes=10)
         made.add("a", COPIED, range(102, 120))
         assert made.step() == [[]]
+
+    def test_that_find_no_room_are_seldom_asked_about(self, monkeypatch) -> None:
+        asked: list[str] = []
+        parse = StepView.options
+        monkeypatch.setattr(StepView, "options", lambda self, key: asked.append(key) or parse(self, key))
+        made = engine(index_bytes=60_000)
+        made.add("a", [5, 6, 7], range(100, 140))
+        made.add("b", [5, 6, 7], range(100, 140), **extra_args(prediction=range(200, 300)))
+        for _ in range(40):
+            made.step()
+        assert sorted(asked) == ["a", "b"]
+
+    def test_that_found_no_room_get_it_when_another_request_ends(self) -> None:
+        made = engine(index_bytes=60_000)
+        made.add("a", COPIED, range(102, 120))
+        made.add("b", COPIED, range(102, 120))
+        assert [len(draft) > 0 for draft in made.step()] == [True, False]
+        made.end("a")
+        assert len(made.step()[0]) > 0
+
+    def test_know_what_they_hold(self) -> None:
+        made = engine(index_bytes=200_000)
+        rows = made.proposer._rows
+        for place in range(20):
+            made.add(str(place), [place, *COPIED], range(102, 120))
+        made.step()
+        made.end("0")
+        rows.shrink(())
+        assert rows._held == rows.nbytes
+        assert set(rows._sizes) == set(rows._rows)
 
     def test_start_anew_where_a_text_has_changed(self) -> None:
         made = engine()

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookahead.plugins import vllm_predictions
 from lookahead.plugins.vllm_counts import PredictionCounts
-from lookahead.plugins.vllm_fields import FieldError, LookupFields
+from lookahead.plugins.vllm_fields import LookupFields
 from lookahead.plugins.vllm_predictions import PredictedOutputs
 from lookahead.plugins.vllm_request import RequestOptions, pack
 
@@ -81,7 +82,14 @@ def served(application: Application, request: Any, parts: int = 1, **scope: Any)
     given = {"type": "http", "method": "POST", "path": PATH, "app": application, **scope}
     asyncio.run(PredictedOutputs(application)(given, receive, send))
     body = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
-    return body, dict(sent[0]["headers"])
+    return body, {**dict(sent[0]["headers"]), b"status": sent[0]["status"]}
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/completions", "/invocations"])
+def test_all_paths_that_write_text_are_served(path) -> None:
+    application = Application(b"{}")
+    served(application, {"prediction": PREDICTION}, path=path)
+    assert RequestOptions.parse(application.arguments).prediction.tolist() == [97, 98]
 
 
 @pytest.mark.parametrize("content", ["ab", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]])
@@ -162,11 +170,13 @@ def test_where_no_worker_can_tell_the_response_stays_as_it_is(counts) -> None:
         ({"prediction": {"type": "content"}}, r"prediction\.content must be a text or a list"),
         ({"prediction": {"type": "content", "content": [{"type": "text"}]}}, r"content\[0\] must be"),
         ({"prediction": {"type": "content", "content": [{"type": "text", "text": ""}, 5]}}, r"content\[1\] must be"),
-        ({"prediction": {"type": "content", "content": "x" * 1601}}, "at most 1600 characters"),
+        ({"prediction": {"type": "content", "content": "é" * 801}}, "at most 1600 bytes long"),
+        ({"prediction": {"type": "content", "content": "x" * 101}}, "prediction must be at most 100 tokens long"),
         ({"lookahead_references": "x"}, "must be a list of texts"),
         ({"lookahead_references": [["x"]]}, "must be a list of texts"),
         ({"lookahead_references": ["x"] * 257}, "at most 256 texts"),
-        ({"lookahead_references": ["x" * 900] * 2}, "at most 1600 characters"),
+        ({"lookahead_references": ["x" * 900] * 2}, "at most 1600 bytes long"),
+        ({"lookahead_references": ["x" * 201] * 2}, "lookahead_references must be at most 400 tokens long"),
         ({"prediction": {"type": "content", "content": "\ud83d"}}, "prediction must be text, got a half"),
         ({"lookahead_references": ["x", "\udc00"]}, "lookahead_references must be text, got a half"),
         ({"lookahead": 1}, "lookahead must be true or false"),
@@ -174,19 +184,76 @@ def test_where_no_worker_can_tell_the_response_stays_as_it_is(counts) -> None:
         ({"lookahead": False, "vllm_xargs": {"lookahead_key": "a"}}, "set by the server"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(body, sentence, monkeypatch) -> None:
-    monkeypatch.setattr(vllm_predictions, "_refusal", FieldError)
-    with pytest.raises(FieldError, match=sentence):
-        served(Application(b"{}"), body)
+def test_what_is_wrong_is_said_in_a_sentence(body, sentence) -> None:
+    application = Application(b"{}")
+    response, headers = served(application, body)
+    error = json.loads(response)["error"]
+    assert re.search(sentence, error["message"])
+    assert (headers[b"status"], error["code"]) == (400, 400)
+    assert int(headers[b"content-length"]) == len(response)
+    assert application.read == b""
 
 
-def test_a_name_written_with_escapes_is_the_same_name(monkeypatch) -> None:
-    monkeypatch.setattr(vllm_predictions, "_refusal", FieldError)
+def test_a_name_written_with_escapes_is_the_same_name() -> None:
     body = (
         json.dumps({"vllm_xargs": {"lookahead_key": "a"}, "lookahead": False}).replace("ahead", "\\u0061head").encode()
     )
-    with pytest.raises(FieldError, match="set by the server"):
-        served(Application(b"{}"), body)
+    assert b"set by the server" in served(Application(b"{}"), body)[0]
+
+
+def test_the_sentence_is_said_also_where_the_application_fails_on_the_empty_body() -> None:
+    class Failing(Application):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            json.loads((await receive())["body"])
+
+    assert b"prediction must be an object" in served(Failing(), {"prediction": "x"})[0]
+
+
+def test_a_response_that_had_begun_before_the_body_was_read_goes_on() -> None:
+    class Refusing(Application):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            self.read = (await receive())["body"]
+            await send({"type": "http.response.body", "body": b"no key"})
+
+    body, headers = served(Refusing(), {"prediction": "x"})
+    assert (body, headers[b"status"]) == (b"no key", 401)
+
+
+def test_a_failure_of_the_application_is_its_own() -> None:
+    class Failing(Application):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        served(Failing(), {"prediction": PREDICTION})
+
+
+def test_a_body_with_escapes_but_no_field_of_ours_stays_as_it_is() -> None:
+    application = Application(b"{}")
+    raw = b'{"messages": [{"content": "caf\\u00e9"}], "vllm_xargs": {"y": 2}, "top_p": 1E0}'
+    served(application, raw)
+    assert application.read == raw
+
+
+def test_a_tokenizer_of_vllm_that_threads_may_share_is_not_copied(monkeypatch) -> None:
+    class Shared(Tokenizer):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise AssertionError("copied")
+
+    module = SimpleNamespace(ThreadSafeHFTokenizerMixin=Shared)
+    monkeypatch.setitem(sys.modules, "vllm.tokenizers.hf", module)
+    application = Application(b"{}")
+    application.state.engine_client.renderer.tokenizer = Shared()
+    served(application, {"prediction": PREDICTION})
+    assert RequestOptions.parse(application.arguments).prediction.tolist() == [97, 98]
+
+
+def test_a_key_of_a_client_may_not_be_long(caplog) -> None:
+    assert RequestOptions.parse({"lookahead_key": "k" * 64}).key == "k" * 64
+    assert RequestOptions.parse({"lookahead_key": "k" * 65}).key == ""
+    assert "at most 64 characters" in caplog.text
 
 
 def test_nothing_said_is_nothing_asked() -> None:

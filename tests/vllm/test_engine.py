@@ -131,6 +131,14 @@ def test_aborted_requests_leave_nothing(start, tiny_model) -> None:
     assert stats(engine)["rows"] == 1
 
 
+def test_no_text_outlives_its_request_on_a_server_without_others(start, tiny_model) -> None:
+    engine = start(tiny_model, speculative())
+    params = greedy(4, extra_args=extra_args(prediction=range(5, 100)))
+    texts(engine, PROMPTS, params)
+    engine.llm_engine.step()  # as the server does once more when the last request has ended
+    assert (stats(engine)["rows"], stats(engine)["bytes"]) == (0, 0)
+
+
 @pytest.mark.usefixtures("eager")
 def test_a_text_may_reach_the_longest_length(start, tiny_model) -> None:
     """Two requests end at the limit of the model, at different times, and one long before."""
