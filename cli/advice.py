@@ -1,7 +1,8 @@
 """Advice: whether lookup pays on somebody's own text, and how to set it here and in other systems."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from lookahead.cost import CostCurve
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 _PAYS, _LITTLE = 1.10, 1.02
 _LENGTHS = (3, 5, 10, 16, 32)
+_Settings = TypeVar("_Settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,19 @@ def advise(recordings: "list[Recording]", curve: "CostCurve") -> Advice:
     vllm = {(2, n, k): speed(NgramRule(n, 2, k), bare) for n in (3, 5) for k in _LENGTHS}
     llama = {(n, m): speed(NgramRule(n, n, m), bare) for n in (4, 8, 12) for m in (16, 48)}
     knows_more = any(item.prediction is not None or item.references for item in recordings)
-    number, pair, sizes = max(built_in, key=built_in.get), max(vllm, key=vllm.get), max(llama, key=llama.get)
     return Advice(
         items=len(recordings),
         tokens=ours.tokens,
         ours=ours.speedup(curve),
         tokens_per_step=ours.tokens_per_step,
-        transformers=(number, built_in[number]),
-        vllm=(pair, vllm[pair]),
-        llama_cpp=(sizes, llama[sizes]),
+        transformers=_best(built_in),
+        vllm=_best(vllm),
+        llama_cpp=_best(llama),
         documents=speed(LookupMethod(LookupConfig())) if knows_more else None,
         memory=speed(LookupMethod(LookupConfig(), remember=True), bare) if len(bare) > 1 else None,
     )
+
+
+def _best(speeds: "dict[_Settings, float]") -> "tuple[_Settings, float]":
+    """Return the fastest settings, and how fast they are."""
+    return max(speeds.items(), key=itemgetter(1))

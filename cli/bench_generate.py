@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from lookahead.cli.bench_measure import METHODS, Measured, run_once, warm_up
-from lookahead.cli.bench_prompts import TASKS, prompts
+from lookahead.cli.bench_prompts import TASKS
+from lookahead.cli.bench_prompts import prompts as task_prompts
 from lookahead.cli.console import Console
-from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
+from lookahead.cli.errors import CommandError, ExitStatus, os_reason
+from lookahead.cli.files import check_new, write_new
 from lookahead.cli.machine import machine
 from lookahead.cli.options import add_model_options, positive_integer
 from lookahead.cli.status import live_progress
@@ -60,25 +62,25 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
     from lookahead.cli.models import ModelOptions, load
     from lookahead.plugins import hf
 
-    tasks = list(_tasks(args))
-    if args.plot is not None and not args.plot.resolve().parent.is_dir():
-        raise UsageError(f"--plot {args.plot} can't be written: name a file in a folder that exists")
+    records = list(_tasks(args))
+    if args.plot is not None:
+        check_new(args.plot, "--plot")
     model, tokenizer = load(ModelOptions.from_args(args), console)
+    tasks = [(task, [_prompt_ids(tokenizer, record) for record in its]) for task, its in records]
+    _refuse_beyond_context(model, [ids for _, prompts in tasks for ids in prompts], args.tokens)
     hf.enable(model, tokenizer)
     console.say(f"{machine()}; {type(model).__name__}, {model.dtype}, on {model.device}".replace("torch.", ""))
     if not args.json:
         console.data(_HEADING)
     chart: dict[str, dict[str, float]] = {}
     methods = list(dict.fromkeys(["plain", *args.methods]))
-    runs = sum(len(records) for _, records in tasks) * args.repeats * len(methods)
+    runs = sum(len(prompts) for _, prompts in tasks) * args.repeats * len(methods)
     with live_progress(console, "warming up", runs) as advance:
         for name, reason in warm_up(model, methods).items():
             console.say(f"{name} is not measured: {reason}")
             methods.remove(name)
-        for task, records in tasks:
-            measured = _measure(
-                model, tokenizer, records, methods, args, lambda line, task=task: advance(f"{task}: {line}")
-            )
+        for task, prompts in tasks:
+            measured = _measure(model, prompts, methods, args, lambda line, task=task: advance(f"{task}: {line}"))
             chart[task] = {name: figures.speed for name, figures in measured.items()}
             for name, figures in measured.items():
                 write = _json_line if args.json else _row
@@ -93,7 +95,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]
     if args.data is not None:
         yield args.data.stem, _own_records(args)
     tasks = args.tasks if args.data is None else []
-    yield from ((task, prompts(task)) for task in dict.fromkeys([*tasks, "chat"]))
+    yield from ((task, task_prompts(task)) for task in dict.fromkeys([*tasks, "chat"]))
 
 
 def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -115,15 +117,15 @@ def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _measure(
-    model: Any, tokenizer: Any, records: list[dict[str, Any]], methods: list[str], args: argparse.Namespace, show: Any
+    model: Any, prompts: list[list[int]], methods: list[str], args: argparse.Namespace, show: Any
 ) -> dict[str, Measured]:
     """Run every prompt with every method by turns; plain decoding first, to compare with."""
     measured = {name: Measured() for name in methods}
     for _ in range(args.repeats):
-        for number, record in enumerate(records, 1):
-            ids, plain = _prompt_ids(tokenizer, record), None
+        for number, ids in enumerate(prompts, 1):
+            plain = None
             for name in methods:
-                show(f"prompt {number} of {len(records)}, {name}")
+                show(f"prompt {number} of {len(prompts)}, {name}")
                 text = run_once(model, ids, args.tokens, name, measured[name])
                 plain = text if plain is None else plain
                 measured[name].same += text == plain
@@ -178,11 +180,22 @@ def _json_line(task: str, name: str, figures: Measured, plain: Measured) -> byte
     return (json.dumps(entry) + "\n").encode()
 
 
+def _refuse_beyond_context(model: Any, prompts: list[list[int]], tokens: int) -> None:
+    """Refuse to measure what no model was made for."""
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    longest = max(map(len, prompts))
+    if context is not None and longest + tokens > context:
+        raise CommandError(
+            f"--tokens {tokens} is beyond the model's context of {context} tokens, of which the longest prompt takes "
+            f"{longest}: use fewer, shorter prompts, or a model with a larger context"
+        )
+
+
 def _plot(path: Path, chart: dict[str, dict[str, float]]) -> None:
     from lookahead.cli.chart import bar_chart
 
     try:
-        path.write_text(bar_chart("Decoding speed by task and method", "tokens/s", chart), encoding="utf-8")
+        write_new(path, bar_chart("Decoding speed by task and method", "tokens/s", chart).encode())
     except OSError as error:
         raise CommandError(f"--plot {path} can't be written: {os_reason(error)}") from None
 

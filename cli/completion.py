@@ -18,7 +18,7 @@ examples:
 exit codes: 0 done, 2 wrong usage
 
 The folder of zsh must stand in its fpath."""
-_FILES = {"FILE", "PATH", "TRACE", "STORE", "FILE.svg"}
+_FILES = {"FILE", "PATH", "TRACE", "STORE", "FILE.svg", "MODEL"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,9 @@ def completion_script(shell: str) -> str:
 
     parser = build_parser()
     _mark_files(parser, shtab.FILE)
-    return shtab.complete(parser, shell=shell) + "\n"
+    script = shtab.complete(parser, shell=shell) + "\n"
+    # In zsh "(*)" lets an argument that may be repeated be the only one.
+    return script.replace('"(*):', '"*:') if shell == "zsh" else script
 
 
 def _mark_files(parser: argparse.ArgumentParser, kind: Any) -> None:

@@ -1,5 +1,6 @@
 """What the command reads and writes: data on stdout as bytes, everything for people on stderr."""
 
+import contextlib
 import os
 import re
 import sys
@@ -7,6 +8,13 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, TextIO
+
+try:
+    import termios
+except ImportError:  # on Windows
+    termios = None  # type: ignore[assignment]
+
+from lookahead.cli.errors import OutputError, os_reason
 
 _RED, _GREEN, _CYAN, _BOLD, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[1m", "\x1b[0m"
 _LINE_COLOURS = {"+": _GREEN, "-": _RED, "@": _CYAN}
@@ -63,15 +71,23 @@ class Console:
     def data(self, data: bytes) -> None:
         """Write to stdout, verbatim."""
         view = memoryview(data)
-        while view:  # with PYTHONUNBUFFERED, stdout takes what the pipe has room for, and no more
-            view = view[self.environment.stdout.write(view) or 0 :]
-        self.environment.stdout.flush()
+        try:
+            while view:  # with PYTHONUNBUFFERED, stdout takes what the pipe has room for, and no more
+                view = view[self.environment.stdout.write(view) or 0 :]
+            self.environment.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"the output can't be written: {os_reason(error)}") from error
 
     def diff(self, text: str) -> None:
-        """Write a unified diff to stdout."""
+        """Write a unified diff to stdout, without what would steer a terminal."""
+        if self.environment.stdout_is_terminal:
+            text = "".join(map(_tame, _lines(text)))
         if self.colors(self.environment.stdout_is_terminal):
-            header, rest = text[: text.find("@@")], text[text.find("@@") :]
-            text = "".join([_paint(line, _BOLD) for line in _lines(header)] + [_paint(line) for line in _lines(rest)])
+            names = text.find("\n@@") + 1
+            header, rest = _lines(text[:names]), _lines(text[names:])
+            text = "".join([_paint(line, _BOLD) for line in header] + [_paint(line) for line in rest])
         self.data(text.encode("utf-8", "surrogateescape"))
 
     def say(self, text: str) -> None:
@@ -100,6 +116,7 @@ class Console:
             at_end: Taken when nothing more can be read.
         """
         letters = ",".join([*(name[0] for name in choices), "?"])
+        self._forget_typed()
         while True:
             self.environment.stderr.write(f"{printable(question)} [{letters}] ")
             self.environment.stderr.flush()
@@ -115,6 +132,12 @@ class Console:
             for name, meaning in choices.items():
                 self.say(f"  {name[0]}: {meaning}")
 
+    def _forget_typed(self) -> None:
+        """Drop what was typed before there was a question, which can be no answer."""
+        if self.environment.stdin_is_terminal and termios is not None:
+            with contextlib.suppress(OSError, termios.error):  # stdin may be no terminal after all
+                termios.tcflush(self.environment.stdin.fileno(), termios.TCIFLUSH)
+
     def colors(self, terminal: bool) -> bool:
         """Whether to write escape codes to a stream that is, or is not, a terminal."""
         variables = self.environment.variables
@@ -124,6 +147,12 @@ class Console:
 
 def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _tame(line: str) -> str:
+    """Return a line with its tabs and its newline, and all other control characters shown."""
+    body = line.removesuffix("\n").removesuffix("\r")
+    return "\t".join(map(printable, body.split("\t"))) + line[len(body) :]
 
 
 def _paint(line: str, colour: str = "") -> str:

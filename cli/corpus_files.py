@@ -19,6 +19,16 @@ _BATCH = 2**21  # characters given to the tokenizer at once
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules"}
 
 
+def is_skipped(folder: str) -> bool:
+    """Whether a folder by its name holds what programs have made or fetched, or what is hidden.
+
+    Example:
+        >>> [is_skipped(name) for name in (".venv", "node_modules", "src")]
+        [True, True, False]
+    """
+    return folder.startswith(".") or folder in _SKIPPED_FOLDERS
+
+
 @dataclass(slots=True)
 class CorpusFiles:
     """The text files under the given paths.
@@ -91,7 +101,7 @@ class CorpusFiles:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
+        folders[:] = sorted(name for name in folders if not is_skipped(name))
         for name in sorted(names):
             path = Path(root, name)
             if not name.startswith(".") and path.is_file():

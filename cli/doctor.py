@@ -16,6 +16,7 @@ from lookahead.cli.status import live_status
 
 if TYPE_CHECKING:
     from lookahead.cli.advice import Advice
+    from lookahead.cli.records import Records
     from lookahead.plugins.hf_examine import Examination
 
 _DESCRIPTION = """\
@@ -50,16 +51,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     """Examine, advise, and write both."""
     from lookahead.cli.models import ModelOptions, load
+    from lookahead.cli.records import Records
 
     console = Console(environment)
+    records = None if args.data is None else Records.read(args.data)
     surroundings = _surroundings()
     model, tokenizer = load(ModelOptions.from_args(args), console)
     with live_status(console, "examining the model ..."):
         examination = _examine(model, args.context)
     advice = None
-    if args.data is not None:
-        with live_status(console, f"replaying {args.data.name} ..."):
-            advice = _advise(args.data, tokenizer, examination)
+    if records is not None:
+        with live_status(console, f"replaying {records.path.name} ..."):
+            advice = _advise(records, tokenizer, examination)
     if args.json:
         console.data(_as_json(surroundings, examination, advice))
     else:
@@ -86,13 +89,13 @@ def _examine(model: Any, context: int) -> "Examination":
         raise CommandError(f"the model can't be examined: {error}") from None
 
 
-def _advise(path: Path, tokenizer: Any, examination: "Examination") -> "Advice":
+def _advise(records: "Records", tokenizer: Any, examination: "Examination") -> "Advice":
     from lookahead.cli.advice import advise
     from lookahead.cli.prompts import encode
-    from lookahead.cli.records import Limits, read_records
+    from lookahead.cli.records import Limits
     from lookahead.cost import CostCurve
 
-    recordings = read_records(path, lambda text: list(encode(tokenizer, text)), Limits())
+    recordings = records.recordings(lambda text: list(encode(tokenizer, text)), Limits())
     curve = CostCurve.from_points(examination.steps) if examination.steps else CostCurve.linear(0.02)
     return advise(recordings, curve)
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from lookahead.cli.console import Console, Environment
+from lookahead.cli.embedded import EDITOR_NAME
 from lookahead.cli.errors import ExitStatus, UsageError, os_reason
 from lookahead.cli.options import add_color_option, add_generation_options, add_model_options, add_trace_option
 
@@ -52,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--diff", action="store_true", help="show the diff only, write nothing")
     output.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
     output.add_argument("--json", action="store_true", help="one JSON object per file on stdout instead of diffs")
-    output.add_argument("--backup", action="store_true", help="keep the old content of a written file as FILE~")
+    output.add_argument(
+        "--backup", action="store_true", help="keep the old content of a written file as FILE~ (or FILE.~2~)"
+    )
     add_trace_option(output)
     add_color_option(output)
     add_generation_options(parser, "enough for the file and half as much again")
@@ -63,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="have the model write the whole file, or blocks of searched and replacing lines, applied exactly or not "
         "at all (default: auto, blocks for files too large for the context)",
     )
-    add_model_options(parser)
+    add_model_options(parser, default=EDITOR_NAME)
 
 
 def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
@@ -72,12 +75,16 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
         raise UsageError("--write contradicts --diff and --check: leave out one of them")
     if args.stdin_filename is not None and _STDIN not in args.files:
         raise UsageError("--stdin-filename names the file that comes from stdin: give - as FILE")
+    if "" in args.files:
+        raise UsageError("one FILE is empty: name files, globs and folders (. for this one)")
     instruction = _instruction(args, environment)
     from lookahead.cli.selection import select_files
     from lookahead.cli.session import Session  # here, because --help shall not wait for it
     from lookahead.cli.trace_file import tracing
 
     args.files = select_files(args.files, args.include)
+    if _STDIN in args.files and len(args.files) > 1 and not (args.diff or args.check or args.json):
+        raise UsageError("stdin is edited to stdout, where diffs of other files go too: edit it alone, or use --diff")
     with tracing(args, Console(environment, args.color)) as trace:
         return Session(args, environment, trace).run(args.files, instruction)
 

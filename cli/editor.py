@@ -89,13 +89,14 @@ class ModelEditor:
         self._max_new_tokens = max_new_tokens
         self._form = form
         self._context = context
-        self._noted: list[Reference] = []
+        self._noted: set[int] = set()  # numbers of files left out that were spoken of
+        self._sizes: dict[str, int] = {}  # tokens of a file for reference, by its name
 
     def __call__(self, path: str, text: str, instruction: str) -> Answer:
         """Return the model's answer; the live view shows how it comes about."""
         tokenizer = self._generator.tokenizer
         plan = self._plan(path, text, instruction)
-        lookup = {"references": [encode(tokenizer, reference.text) for reference in plan.unread]}
+        lookup: dict[str, Any] = {"references": [encode(tokenizer, reference.text) for reference in plan.unread]}
         if plan.blocks:
             done = self._generate_blocks(path, plan, lookup)
         else:
@@ -120,23 +121,40 @@ class ModelEditor:
         tokenizer = self._generator.tokenizer
         file_tokens = len(encode(tokenizer, text))
         context = [reference for reference in self._context if not _is_same(reference.name, path)]
-        for read in range(len(context), -1, -1):
+        read = self._promising(context, 2 * file_tokens if self._form == "whole" else file_tokens)
+        for count in range(read, -1, -1):
             for blocks in _FORMS[self._form]:
-                prompt = edit_prompt(tokenizer, path, text, instruction, context=context[:read], blocks=blocks)
+                prompt = edit_prompt(tokenizer, path, text, instruction, context=context[:count], blocks=blocks)
                 try:
                     limit = self._limit(len(prompt.ids), file_tokens, blocks)
                 except CommandError as error:
                     too_large = error
                     continue
-                return _Plan(prompt, limit, blocks, self._said(context[read:]))
+                return _Plan(prompt, limit, blocks, self._said(context[count:], len(context)))
         raise too_large
 
-    def _said(self, unread: Sequence[Reference]) -> Sequence[Reference]:
-        """Say once which files for reference have no room in the prompt."""
-        for reference in unread:
-            if reference not in self._noted:
-                self._noted.append(reference)
-                self._console.say(f"{reference.name} does not fit into the context: it is only copied from")
+    def _promising(self, context: Sequence[Reference], beside: int) -> int:
+        """Return how many of the first files for reference may fit beside so many tokens; a prompt is more than its
+        files, so it is still to be tried."""
+        room = self._generator.context_length
+        if room is None:
+            return len(context)
+        for count, reference in enumerate(context):
+            size = self._sizes.get(reference.name)
+            if size is None:
+                size = self._sizes[reference.name] = len(encode(self._generator.tokenizer, reference.text))
+            beside += size
+            if beside > room:
+                return count
+        return len(context)
+
+    def _said(self, unread: Sequence[Reference], of: int) -> Sequence[Reference]:
+        """Say, once for each number of them, that files for reference have no room in the prompt."""
+        if unread and len(unread) not in self._noted:
+            self._noted.add(len(unread))
+            several = f"{len(unread)} of {of} files for reference do not fit into the context: they are"
+            one = f"{unread[0].name} does not fit into the context: it is"
+            self._console.say(f"{one if len(unread) == 1 else several} only copied from")
         return unread
 
     def _limit(self, prompt_tokens: int, file_tokens: int, blocks: bool) -> int:
@@ -179,7 +197,7 @@ def read_references(names: list[str]) -> list[Reference]:
     references = []
     for path in select_files(names):
         try:
-            references.append(Reference(path, to_lf(read_source(path).text)))
+            references.append(Reference(path, to_lf(read_source(path, pipes=True).text)))
         except CommandError as error:
             raise CommandError(f"the file for reference {path} {error}") from None
     return references

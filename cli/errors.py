@@ -11,6 +11,7 @@ class ExitStatus(IntEnum):
     USAGE = 2
     FAILED = 3
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class CommandError(Exception):
@@ -23,6 +24,10 @@ class UsageError(CommandError):
     """The command was called with arguments that make no sense together."""
 
     status = ExitStatus.USAGE
+
+
+class OutputError(CommandError):
+    """Stdout takes no more: the disk that it goes to is full, say."""
 
 
 def os_reason(error: OSError) -> str:

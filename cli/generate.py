@@ -122,6 +122,8 @@ def _prompt(args: argparse.Namespace, environment: Environment) -> str:
     """Return the prompt, from wherever it is given."""
     if (args.prompt is None) == (args.file is None):
         raise UsageError("give the prompt as an argument or with --file PATH, one of them (- is stdin)")
+    if args.file == "":
+        raise UsageError("--file is empty: name the file that holds the prompt, or - for stdin")
     given_as_file = args.file or (_STDIN if args.prompt == _STDIN else None)
     text = args.prompt if given_as_file is None else _read_prompt(given_as_file, environment)
     if not text.strip():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from lookahead.cli.corpus_files import is_skipped
 from lookahead.cli.errors import UsageError
 
 _OWN = {".git", ".hg", ".svn"}  # folders of version control, which no pattern need name
@@ -16,9 +17,11 @@ def kept_files(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, sorted, that no ``.gitignore`` of it or of its repository leaves out.
 
     Links are not followed. As in git, the nearest file that says something about a path decides, and nothing comes
-    back from a folder that is left out.
+    back from a folder that is left out. Outside of a repository, where often nothing says what is not one's own, hidden
+    folders, ``node_modules`` and ``__pycache__`` are left out too.
     """
-    yield from _walk(folder, _specs_above(folder))
+    top = _repository(folder)
+    yield from _walk(folder, _specs_above(folder, top or folder.absolute()), in_repository=top is not None)
 
 
 def patterns_of(patterns: list[str]) -> GitIgnoreSpec:
@@ -41,7 +44,7 @@ def patterns_of(patterns: list[str]) -> GitIgnoreSpec:
 _Specs = list[tuple[Path, GitIgnoreSpec]]
 
 
-def _walk(folder: Path, specs: _Specs) -> Iterator[Path]:
+def _walk(folder: Path, specs: _Specs, in_repository: bool) -> Iterator[Path]:
     specs = specs + _specs_of(folder, folder / ".gitignore")
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -52,8 +55,8 @@ def _walk(folder: Path, specs: _Specs) -> Iterator[Path]:
         if entry.is_symlink() or entry.name in _OWN:
             continue
         if entry.is_dir():
-            if not _ignored(path, specs, "/"):
-                yield from _walk(path, specs)
+            if not _ignored(path, specs, "/") and (in_repository or not is_skipped(entry.name)):
+                yield from _walk(path, specs, in_repository)
         elif entry.is_file() and not _ignored(path, specs):
             yield path
 
@@ -67,15 +70,35 @@ def _ignored(path: Path, specs: _Specs, mark: str = "") -> bool:
     return False
 
 
-def _specs_above(folder: Path) -> _Specs:
-    """Return the patterns of the repository that holds the folder, down to the folder's parent."""
+def _repository(folder: Path) -> Path | None:
+    """Return the top folder of the repository that holds a folder, if one does."""
     folder = folder.absolute()
-    top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
-    specs = _specs_of(top, top / ".git" / "info" / "exclude")
-    between = [parent for parent in reversed(folder.parents) if parent == top or top in parent.parents]
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def _specs_above(folder: Path, top: Path) -> _Specs:
+    """Return the patterns from the top down to the folder's parent."""
+    specs = _specs_of(top, _git_folder(top) / "info" / "exclude")
+    between = [parent for parent in reversed(folder.absolute().parents) if parent == top or top in parent.parents]
     for parent in between:
         specs += _specs_of(parent, parent / ".gitignore")
     return specs
+
+
+def _git_folder(top: Path) -> Path:
+    """Return where a repository keeps what all its working trees share (git help gitrepository-layout)."""
+    folder = top / ".git"
+    named = _first_line(folder)
+    if named is not None and named.startswith("gitdir:"):  # a working tree of its own, or a submodule
+        folder = top / named.removeprefix("gitdir:").strip()
+    return folder / (_first_line(folder / "commondir") or "")
+
+
+def _first_line(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8", errors="surrogateescape").partition("\n")[0].strip()
+    except OSError:
+        return None
 
 
 def _specs_of(base: Path, file: Path) -> _Specs:

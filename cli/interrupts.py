@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: noted always, and held back while a file is being replaced."""
+"""Ctrl-C and its kin: noted always, turned into exceptions, and held back while a file is being replaced."""
 
 import contextlib
 import signal
@@ -7,29 +7,31 @@ from collections.abc import Iterator
 from types import FrameType
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_seen = threading.Event()
+_seen: list[int] = []
 
 
 def note_interrupts() -> None:
-    """From now on remember that Ctrl-C came, even if some library swallows the KeyboardInterrupt."""
-    # A job that the shell started in the background ignores SIGINT, and goes on doing so.
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _on_interrupt)
+    """From now on let Ctrl-C and SIGTERM be exceptions, and remember them even if some library swallows those."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A job that the shell started in the background ignores SIGINT, and goes on doing so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _on_signal)
 
 
-def interrupted() -> bool:
-    """Whether Ctrl-C came since ``note_interrupts``."""
-    return _seen.is_set()
+def interrupted() -> int:
+    """Return the exit code of a process that Ctrl-C or SIGTERM ends, or 0 if none came since ``note_interrupts``."""
+    return 128 + _seen[0] if _seen else 0
 
 
 def ignore_interrupts() -> None:
     """Let a second, impatient Ctrl-C not disturb the way out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _on_interrupt(signum: int, frame: FrameType | None) -> None:
-    _seen.set()
-    raise KeyboardInterrupt
+def _on_signal(signum: int, frame: FrameType | None) -> None:
+    _seen.append(signum)
+    raise KeyboardInterrupt if signum == signal.SIGINT else SystemExit(128 + signum)
 
 
 @contextlib.contextmanager

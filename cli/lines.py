@@ -1,15 +1,13 @@
 """Lines of a text with their own newlines: compared, shown as a diff, and given back to an edited text."""
 
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from typing import TypeAlias
 
-_LONG, _VERY_LONG = 1000, 5000  # lines
-_Code: TypeAlias = tuple[str, int, int, int, int]
+from lookahead.cli.matching import Stretch, hunks, stretches
+
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
 _LF_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -74,11 +72,11 @@ def restore_lines(original: str, edited: str, seen: str | None = None) -> str:
     new = split_lines(to_lf(edited) if ends_with_newline else to_lf(edited).rstrip("\n"))
     default = common_ending(original)
     restored: list[Line] = []
-    for tag, i1, i2, j1, j2 in _matcher(_keys(old, seen), [line.text for line in new]).get_opcodes():
+    for same, i1, i2, j1, j2 in stretches(_keys(old, seen), [line.text for line in new]):
         for k in range(j2 - j1):
             above = restored[-1].ending if restored else default
             place = old[i1 + k].ending if i1 + k < i2 else above
-            text = old[i1 + k].text if tag == "equal" else new[j1 + k].text
+            text = old[i1 + k].text if same else new[j1 + k].text
             ending = place or above
             if not text and ending == "\n" and above == "\r" and restored:
                 ending = above  # "\r" and "\n" side by side would read as one newline
@@ -105,10 +103,10 @@ def unified_diff(old: str, new: str, path: str) -> Diff:
     before, after = _LF_LINE.findall(old), _LF_LINE.findall(new)
     out: list[str] = []
     added = removed = 0
-    for group in _matcher(before, after).get_grouped_opcodes(3):
+    for group in hunks(stretches(before, after)):
         out.append(_hunk_header(group))
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
+        for same, i1, i2, j1, j2 in group:
+            if same:
                 out.extend(_marked(" ", before[i1:i2]))
                 continue
             out.extend(_marked("-", before[i1:i2]))
@@ -126,51 +124,15 @@ def _keys(old: list[Line], seen: str | None) -> list[str]:
     return [line.text for line in (as_seen if len(as_seen) == len(old) else old)]
 
 
-def _matcher(old: Sequence[str], new: Sequence[str]) -> SequenceMatcher[str]:
-    """Return what compares two texts; what long ones begin and end with in common is not searched through."""
-    least = min(len(old), len(new))
-    # autojunk takes frequent lines ("}") for changed ones, which shall not be in files that people write.
-    if least <= _LONG:
-        return SequenceMatcher(None, old, new, autojunk=False)
-    first = next((i for i in range(least) if old[i] != new[i]), least)
-    last = next((i for i in range(least - first) if old[-1 - i] != new[-1 - i]), least - first)
-    found = _middle(old[first : len(old) - last], new[first : len(new) - last])
-    codes = [("equal", 0, first, 0, first)] if first else []
-    codes += [(tag, i1 + first, i2 + first, j1 + first, j2 + first) for tag, i1, i2, j1, j2 in found]
-    codes += [("equal", len(old) - last, len(old), len(new) - last, len(new))] if last else []
-    whole = SequenceMatcher(None, (), (), autojunk=False)
-    whole.opcodes = _joined(codes)
-    return whole
-
-
-def _middle(old: Sequence[str], new: Sequence[str]) -> list[_Code]:
-    """Return how what is left of two long texts differs: line by line where most stayed in their places."""
-    same = [one == other for one, other in zip(old, new, strict=False)]
-    if len(old) == len(new) and 2 * sum(same) > len(same):
-        return [("equal" if kept else "replace", i, i + 1, i, i + 1) for i, kept in enumerate(same)]
-    return SequenceMatcher(None, old, new, autojunk=min(len(old), len(new)) > _VERY_LONG).get_opcodes()
-
-
-def _joined(codes: list[_Code]) -> list[_Code]:
-    """Return stretches with neighbouring ones of one kind as one."""
-    joined: list[_Code] = []
-    for code in codes:
-        if joined and joined[-1][0] == code[0]:
-            tag, i1, _, j1, _ = joined.pop()
-            code = (tag, i1, code[2], j1, code[4])
-        joined.append(code)
-    return joined
-
-
 def _marked(mark: str, lines: list[str]) -> list[str]:
     return [
         f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n" for line in lines
     ]
 
 
-def _hunk_header(group: Sequence[tuple[str, int, int, int, int]]) -> str:
-    old = _range(group[0][1], group[-1][2])
-    new = _range(group[0][3], group[-1][4])
+def _hunk_header(group: list[Stretch]) -> str:
+    old = _range(group[0].i1, group[-1].i2)
+    new = _range(group[0].j1, group[-1].j2)
     return f"@@ -{old} +{new} @@\n"
 
 
@@ -183,7 +145,17 @@ def _range(start: int, stop: int) -> str:
 
 def _label(side: str, path: str) -> str:
     """Return the file's name in the header, quoted where it would break the line."""
-    name = f"{side}/{path.lstrip('/')}"
+    name = f"{side}/{_from_here(path).lstrip('/')}"
     if re.search(r'[\x00-\x1f"\\]', name):
         return json.dumps(name, ensure_ascii=False)
     return f"{name}\t" if " " in name else name
+
+
+def _from_here(path: str) -> str:
+    """Return the path from the current folder, which is where a diff is applied; of a file elsewhere, the whole one."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):  # there is no current folder, or it is on another drive
+        relative = path
+    outside = relative.split(os.sep)[0] == os.pardir
+    return (os.path.abspath(path) if outside else relative).replace(os.sep, "/")

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from lookahead import __version__
 from lookahead.cli.console import Console, Environment
-from lookahead.cli.errors import CommandError, ExitStatus, unexpected
+from lookahead.cli.errors import CommandError, ExitStatus, OutputError, unexpected
 from lookahead.cli.help import HelpFormatter
 from lookahead.cli.interrupts import ignore_interrupts, interrupted, note_interrupts
 
@@ -48,11 +48,24 @@ _COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence."""
+    """A parser whose errors are one sentence, and where options may stand between names."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, instead of two screens of usage."""
         self.exit(ExitStatus.USAGE, f"error: {message} (see `{self.prog} --help`)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Take names behind options too, and refuse what is unknown here rather than in the parser above."""
+        found, rest = super().parse_known_args(args, namespace)
+        mark = rest.index("--") if "--" in rest else len(rest)  # behind it, everything is a name
+        names = [*rest[:mark], *rest[mark + 1 :]]
+        lists = [action for action in self._get_positional_actions() if action.nargs in ("+", "*")]
+        if rest and not (lists and all(word == "-" or not word.startswith("-") for word in rest[:mark])):
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        if names:
+            more = self._get_values(lists[-1], names)
+            setattr(found, lists[-1].dest, [*getattr(found, lists[-1].dest), *more])
+        return found, []
 
 
 def entry_point() -> NoReturn:
@@ -78,7 +91,7 @@ def main(argv: Sequence[str] | None = None, environment: Environment | None = No
         _discard_output()
     except BaseException as error:
         status = _end(error, environment)
-    return ExitStatus.INTERRUPTED if interrupted() else status
+    return ExitStatus(interrupted() or status)
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -133,8 +146,11 @@ def _end(error: BaseException, environment: Environment) -> ExitStatus:
     console = Console(environment)
     console.trace(error)
     if isinstance(error, KeyboardInterrupt) or interrupted():
-        console.say("interrupted")
-        return ExitStatus.INTERRUPTED
+        status = ExitStatus(interrupted() or ExitStatus.INTERRUPTED)
+        console.say(status.name.lower())
+        return status
+    if isinstance(error, OutputError):
+        _discard_output()
     shown = error if isinstance(error, CommandError) else unexpected(error)
     console.error(str(shown))
     return shown.status

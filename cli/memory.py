@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _DEFAULT = "default"
 _DESCRIPTION = """\
-Make a store of documents (texts, repositories, earlier outputs) that generations then draft from, and look after it.
+Make a store of documents (texts, repositories, earlier outputs) that generations in Python then draft from
+(`hf.enable(model, tokenizer, memory=store)`), and look after it. A store serves the model whose tokenizer it was built
+with: name it with --tokenizer.
 Documents are in namespaces, which never see each other. A file is a document; its name is its path as it was given."""
 
 
@@ -40,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="memory_command", required=True)
     build = _command(commands, "build", "make a store of files and folders")
     _add_sources(build)
-    build.add_argument("--force", action="store_true", help="replace STORE if it exists")
+    build.add_argument("--force", action="store_true", help="replace STORE if it exists and is a store")
     _add_sources(_command(commands, "add", "add files and folders to a store; files of the same name are replaced"))
     info = _command(commands, "info", "show what a store holds")
     info.add_argument("--documents", action="store_true", help="list the documents too")
@@ -96,7 +98,12 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 def _build(args: argparse.Namespace, console: Console) -> None:
     from lookahead.memory import MemoryStore
+    from lookahead.store_file import is_store
 
+    if args.store.exists() and not is_store(args.store):
+        raise UsageError(
+            f"{args.store} is there and no memory store: the first name is STORE, and no other file gives way"
+        )
     if args.store.exists() and not args.force:
         raise CommandError(f"{args.store} exists: `specdec-lookup memory add` adds to it, --force replaces it")
     tokenizer, identity = _tokenizer(args, console)
@@ -183,7 +190,9 @@ def _forget(args: argparse.Namespace, console: Console) -> None:
 
     if not args.documents and args.namespace is None:
         raise UsageError("nothing to forget: name documents, or a whole namespace with --namespace")
-    namespace = args.namespace or _DEFAULT
+    if args.namespace == "":
+        raise UsageError("--namespace is empty: name a namespace, as `specdec-lookup memory info` shows them")
+    namespace = _DEFAULT if args.namespace is None else args.namespace
     store = MemoryStore.load(args.store)
     if namespace not in store.namespaces():
         raise CommandError(f"{args.store} has no namespace {namespace}: `specdec-lookup memory info` shows them")

@@ -80,27 +80,26 @@ def load(
         CommandError: There is no such model, or it can't be loaded; the message says what to do.
     """
     console = console or Console(Environment.from_system())
-    name = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL") or None
-    label = name or "the default model"
-    embedded = {None: default, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
-    is_embedded = name in embedded
-    if is_embedded:
-        name = str(embedded[name](console))
+    asked = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL") or ""
+    label = asked or "the default model"
+    embedded = {"": default, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
+    is_embedded = asked in embedded
+    name = str(embedded[asked](console)) if is_embedded else asked
     where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
     on_disk = Path(where["source"]).is_dir()
     with live_status(console, f"loading {label}") if on_disk else nullcontext():
         silence_transformers(progress=console.environment.stderr_is_terminal)
+        device = _device(options.device)
         try:
-            return _load(where, options, name)
+            return _load(where, options, name, device)
         except CommandError as error:
-            if not is_embedded:
+            if not is_embedded or options.attn_implementation:
                 raise
             raise CommandError(f"{error}; if the folder is damaged, delete {name}: it is made again") from error
 
 
-def _load(where: dict[str, Any], options: ModelOptions, name: str) -> tuple[Any, Any]:
-    device = _device(options.device)
+def _load(where: dict[str, Any], options: ModelOptions, name: str, device: str) -> tuple[Any, Any]:
     arguments: dict[str, Any] = {
         "revision": options.revision,
         "dtype": "float32" if "gguf_file" in where and options.dtype == "auto" else options.dtype,
@@ -145,7 +144,10 @@ def _hub_is_near() -> bool:
 
 def _locate(name: str) -> dict[str, Any]:
     """Return where a model is, as the arguments of ``load_folder``."""
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:  # there is no such user
+        path = Path(name)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
             raise CommandError(f"--model {name} is a file but no .gguf file: name the model's folder")

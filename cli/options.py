@@ -5,17 +5,20 @@ import math
 import re
 from typing import Any
 
+from lookahead.cli.embedded import EDITOR_NAME, PLAIN_NAME
+
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
+_LEAST_TEMPERATURE = 0.0001
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options about which model is loaded, and how."""
+def add_model_options(parser: argparse.ArgumentParser, default: str = PLAIN_NAME) -> None:
+    """Add the options about which model is loaded, and how; ``default`` is the embedded one's name."""
     group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
         metavar="MODEL",
-        help="hub id, folder or .gguf file (default: $SPECDEC_LOOKUP_MODEL, else SmolLM2-135M-Instruct, which is "
-        "fetched once)",
+        help=f"hub id, folder, .gguf file, {PLAIN_NAME} (SmolLM2-135M-Instruct, which is fetched once) or "
+        f"{EDITOR_NAME} (the same, taught small edits) (default: $SPECDEC_LOOKUP_MODEL, else {default})",
     )
     group.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
     group.add_argument(
@@ -66,7 +69,7 @@ def add_trace_option(parser: Any) -> None:
     )
 
 
-def add_color_option(parser: argparse.ArgumentParser) -> None:
+def add_color_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the option about colour."""
     parser.add_argument(
         "--color",
@@ -77,23 +80,22 @@ def add_color_option(parser: argparse.ArgumentParser) -> None:
 
 
 def positive_integer(text: str) -> int:
-    """Return a whole number of at least 1."""
-    return _integer(text, least=1)
+    """Return a whole number of at least 1, as large as lengths can be."""
+    return _integer(text, least=1, end=2**30, words="2**30")
 
 
 def seed(text: str) -> int:
     """Return a whole number that torch takes as a seed."""
-    value = _integer(text, least=0)
-    if value >= 2**63:
-        raise argparse.ArgumentTypeError(f"{text} is too large: use a number below 2**63")
-    return value
+    return _integer(text, least=0, end=2**63, words="2**63")
 
 
 def temperature(text: str) -> float:
-    """Return a finite number of at least 0."""
+    """Return 0, or a finite number that logits can be divided by."""
     value = _number(text)
-    if not (math.isfinite(value) and value >= 0):
-        raise argparse.ArgumentTypeError(f"{text} is no temperature: use 0 (greedy) or more, such as 0.8")
+    if not (math.isfinite(value) and (value == 0 or value >= _LEAST_TEMPERATURE)):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no temperature: use 0 (greedy), or {_LEAST_TEMPERATURE} or more, such as 0.8"
+        )
     return value
 
 
@@ -112,13 +114,15 @@ def device(text: str) -> str:
     return text
 
 
-def _integer(text: str, least: int) -> int:
+def _integer(text: str, least: int, end: int, words: str) -> int:
     try:
         value = int(text)
     except ValueError:
         value = least - 1
     if value < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+    if value >= end:
+        raise argparse.ArgumentTypeError(f"{text} is too large: use a number below {words}")
     return value
 
 

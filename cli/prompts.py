@@ -131,9 +131,15 @@ def render(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[str, bool]:
 
 def encode(tokenizer: Any, text: str, *, special_tokens: bool = False) -> list[int]:
     """Return the token ids of a text, with the tokenizer's own special tokens around it or without."""
-    if not text.isascii():  # bytes of a file's name, or of the command line, that are no UTF-8
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    return tokenizer(text, add_special_tokens=special_tokens)["input_ids"]
+    return tokenizer(encodable(text), add_special_tokens=special_tokens)["input_ids"]
+
+
+def encodable(text: str) -> str:
+    """Return the text with a ? for each half of a surrogate pair, which no tokenizer takes.
+
+    They stand for bytes of a file's name, or of the command line, that are no UTF-8; and JSON may hold them.
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def as_seen(tokenizer: Any, text: str) -> str:

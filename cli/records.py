@@ -24,6 +24,31 @@ class Limits:
     output: int = 1200
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a file, each with the place where it stands, before their texts are encoded."""
+
+    path: Path
+    lines: list[tuple[str, dict[str, Any]]]
+
+    @classmethod
+    def read(cls, path: Path) -> "Records":
+        """Return the records of a file; mistakes that show without a tokenizer are said, as `read_records` does."""
+        records = cls(path, list(_lines(path)))
+        records.recordings(lambda text: list(text[:_SHORTEST_OUTPUT].encode("utf-8", "replace")), Limits())
+        return records
+
+    def recordings(self, encode: Callable[[str], list[int]], limits: Limits) -> "list[Recording]":
+        """Return the recordings, as `read_records` does."""
+        found = [_recording(turn, encode, limits, place) for place, line in self.lines for turn in as_turns(line)]
+        kept = [recording for recording in found if len(recording.output) >= _SHORTEST_OUTPUT]
+        if not kept:
+            raise CommandError(
+                f"{self.path} holds no output of at least {_SHORTEST_OUTPUT} tokens: nothing can be replayed"
+            )
+        return kept
+
+
 def read_records(path: Path, encode: Callable[[str], list[int]], limits: Limits) -> "list[Recording]":
     """Return the recordings of a file; outputs under 8 tokens are left out.
 
@@ -35,13 +60,7 @@ def read_records(path: Path, encode: Callable[[str], list[int]], limits: Limits)
     Raises:
         CommandError: The file can't be read, or a line is no record; the message names it.
     """
-    recordings = [
-        _recording(turn, encode, limits, place) for place, record in _lines(path) for turn in as_turns(record)
-    ]
-    kept = [recording for recording in recordings if len(recording.output) >= _SHORTEST_OUTPUT]
-    if not kept:
-        raise CommandError(f"{path} holds no output of at least {_SHORTEST_OUTPUT} tokens: nothing can be replayed")
-    return kept
+    return Records(path, list(_lines(path))).recordings(encode, limits)
 
 
 def load_tokenizer(path: Path | None, console: Console) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, os_reason
 from lookahead.cli.options import positive_integer
+from lookahead.cli.prompts import encodable
 from lookahead.cli.records import Limits, load_tokenizer, read_records
 from lookahead.cli.replay_table import heading, json_line, row
 from lookahead.cli.status import live_status
@@ -161,7 +162,7 @@ def _encoder(tokenizer: Path | None, console: Console) -> Callable[[str], list[i
     def load() -> Any:
         return load_tokenizer(tokenizer, console)
 
-    return lambda text: load().encode(text, add_special_tokens=False).ids
+    return lambda text: load().encode(encodable(text), add_special_tokens=False).ids
 
 
 def _methods(text: str) -> list[str]:

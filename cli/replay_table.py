@@ -33,7 +33,7 @@ def json_line(path: Path, results: "Results", oracle: "Results") -> bytes:
     figures = results.figures
     shares = {cost: round(speedup / oracle.speedup[cost], 4) for cost, speedup in results.speedup.items()}
     entry = {
-        "file": path.name,
+        "file": str(path),
         "method": results.method,
         "items": figures.items,
         "tokens": figures.tokens,

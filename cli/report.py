@@ -38,11 +38,17 @@ def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     from lookahead.cli.trace_file import read_trace
 
     console = Console(environment)
-    page = report_page(read_trace(args.trace)).encode("utf-8", "replace")
+    entries = read_trace(args.trace)
+    try:
+        page = report_page(entries).encode("utf-8", "replace")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # fields of odd kinds
+        raise CommandError(f"{args.trace} is no trace: make one with --trace of edit or generate") from error
     if args.output == _STDOUT:
         console.data(page)
         return ExitStatus.OK
     target = Path(args.output or Path(args.trace).with_suffix(".html"))
+    if target.exists() and target.samefile(args.trace):
+        raise UsageError(f"{target} is the trace itself: name another file with --output")
     if args.output is None and not _may_replace(target):
         raise UsageError(f"{target} is there and no report: name another file with --output, or this one")
     try:

@@ -10,7 +10,7 @@ _PATIENCE_S = 10
 
 
 def uncommitted(paths: Iterable[str]) -> list[str]:
-    """Return those of the files that lie in a git repository and have changes, or are new, since the last commit.
+    """Return those of the files in a git repository that have changes, are new, or ignored, since the last commit.
 
     Where git is missing, or there is no repository, nothing is returned.
     """
@@ -35,7 +35,8 @@ def warning(paths: list[str]) -> str:
 def _changed(folder: Path, paths: list[str]) -> list[str]:
     names = {Path(path).resolve().name: path for path in paths}
     # A repository may name programs to run in its settings; the file monitor would be one.
-    call = ["git", "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"]
+    call = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--no-renames"]
+    call += ["--untracked-files=all", "--ignored"]
     try:
         done = subprocess.run(
             [*call, "--", *(f":(literal){name}" for name in names)],

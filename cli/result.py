@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from lookahead.cli.errors import ExitStatus
@@ -43,6 +44,8 @@ class Result:
         stats: Figures of the generation, if there was one.
         figures: The same in words.
         left_out: Names of definitions that the answer drops though the instruction does not name them.
+        syntax_error: Why the edited file can't be read by its language, though the file could.
+        backup: Where the old content is kept, if it is.
     """
 
     path: str
@@ -55,6 +58,14 @@ class Result:
     stats: dict[str, int | float] | None = None
     figures: str = ""
     left_out: list[str] = field(default_factory=list)
+    syntax_error: str | None = None
+    backup: Path | None = None
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against the edit, for which it is asked for even where all others are written."""
+        doubts = [f"leaves out {_some(self.left_out)}"] if self.left_out else []
+        return doubts + ([f"breaks the syntax ({self.syntax_error})"] if self.syntax_error else [])
 
     def fail(self, reason: str) -> None:
         """Note that the file failed, and why."""
@@ -70,6 +81,8 @@ class Result:
             "removed": self.diff.removed,
             "diff": self.diff.text,
             "left_out": self.left_out,
+            "syntax_error": self.syntax_error,
+            "backup": self.backup and str(self.backup),
             "stats": self.stats,
         }
         return json.dumps(record)
@@ -78,8 +91,12 @@ class Result:
         """Return the result as one line for people."""
         counts = f" (+{self.diff.added} -{self.diff.removed})" if self.diff.text else ""
         figures = f"; {self.figures}" if self.figures else ""
-        lost = f"; leaves out {_some(self.left_out)}: look at the diff" if self.left_out else ""
-        return f"{self.path} {_WORDS[self.status]}{counts}{figures}{lost}"
+        doubts = f"; {' and '.join(self.doubts)}: look at the diff" if self.doubts else ""
+        return f"{self.path} {_WORDS[self.status]}{counts}{figures}{doubts}{self.kept()}"
+
+    def kept(self) -> str:
+        """Return where the old content is, as the end of a line for people."""
+        return f"; the old content is in {self.backup}" if self.backup else ""
 
 
 def _some(names: list[str], most: int = 5) -> str:

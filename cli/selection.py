@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from lookahead.cli.files import is_to_edit
 from lookahead.cli.ignored import kept_files, patterns_of
 
 STDIN = "-"
@@ -19,20 +20,29 @@ def select_files(names: Iterable[str], include: list[str] | None = None) -> list
 
     A name of a file stands for itself, whatever ``.gitignore`` says. A folder stands for the text files below it that
     no ``.gitignore`` leaves out, and a glob (``**`` crosses folders) for the files and folders it matches; of these
-    ``include`` keeps those that match one of its patterns, and backups (``a.py~``) are left out. A name that stands for
-    nothing is returned as it is, so that reading it says what is wrong.
+    ``include`` keeps those that match one of its patterns, and backups (``a.py~``) are left out. Two names of one file,
+    be they links, are that file once. A name that stands for nothing is returned as it is, so that reading it says what
+    is wrong.
 
     Args:
         names: Of the command line; ``-`` is stdin.
         include: Patterns as in ``.gitignore``, such as ``*.py``; None for all text files.
     """
-    found: dict[str, str] = {}
+    found: dict[object, str] = {}
     wanted = patterns_of(include) if include else None
     for name in names:
         for path in _stands_for(name, wanted):
-            key = path if path == STDIN else os.path.realpath(path)
-            found.setdefault(key, path)
+            found.setdefault(path if path == STDIN else _identity(path), path)
     return list(found.values())
+
+
+def _identity(path: str) -> object:
+    """Return what is the same for all names of one file."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def _stands_for(name: str, wanted: GitIgnoreSpec | None) -> list[str]:
@@ -57,8 +67,8 @@ def _matched(path: Path, wanted: GitIgnoreSpec | None) -> list[str]:
 
 
 def _is_wanted(path: Path, wanted: GitIgnoreSpec | None) -> bool:
-    """Whether a file that nobody named is one to edit: not the backup of another."""
-    return not path.name.endswith("~") and (wanted is None or wanted.match_file(path.as_posix()))
+    """Whether a file that nobody named is one to edit."""
+    return is_to_edit(path) and (wanted is None or wanted.match_file(path.as_posix()))
 
 
 def _is_text(path: Path) -> bool:

@@ -13,6 +13,7 @@ from lookahead.cli.lines import restore_lines, to_lf, unified_diff
 from lookahead.cli.losses import left_out
 from lookahead.cli.repository import uncommitted, warning
 from lookahead.cli.result import Result, Status, exit_status
+from lookahead.cli.syntax import syntax_error
 from lookahead.cli.trace import Trace
 
 _STDIN = "-"
@@ -83,9 +84,9 @@ class Session:
         return exit_status(results, check=self._args.check)
 
     def _write_back(self, result: Result) -> WriteBack:
-        """Return where an edit goes; one that lost definitions is asked for even where all others are written."""
+        """Return where an edit goes; one that is in doubt is asked for even where all others are written."""
         decided = WriteBack.decide(self._args, self._environment, result)
-        unasked = self._write_all and not result.left_out
+        unasked = self._write_all and not result.doubts
         return WriteBack.WRITE if unasked and decided is WriteBack.ASK else decided
 
     def _warn(self, results: list[Result]) -> None:
@@ -125,6 +126,7 @@ class Session:
             _take(answer, result, result.source, text)
             edited = to_lf(result.content.decode()).lstrip("\ufeff")
             result.left_out = left_out(text, edited, instruction)
+            result.syntax_error = syntax_error(result.path, text, edited)
         except CommandError as error:
             result.fail(str(error))
 
@@ -159,7 +161,7 @@ class Session:
 
     def _write(self, result: Result, source: SourceFile) -> None:
         try:
-            write_source(source, result.content, backup=self._args.backup)
+            result.backup = write_source(source, result.content, backup=self._args.backup)
             result.status = Status.WRITTEN
         except CommandError as error:
             result.fail(str(error))
@@ -170,7 +172,8 @@ class Session:
         elif result.status is Status.FAILED:
             self._console.error(f"{result.path}: {result.reason}{result.figures and f' ({result.figures})'}")
         elif write_back is WriteBack.ASK and result.status is not Status.UNCHANGED:
-            self._console.say(f"{result.path} {'written' if result.status is Status.WRITTEN else 'left as it is'}")
+            outcome = "written" if result.status is Status.WRITTEN else "left as it is"
+            self._console.say(f"{result.path} {outcome}{result.kept()}")
         elif write_back is WriteBack.SHOW and result.status is Status.CHANGED and not self._args.diff:
             self._console.say(f"{result.as_text()}; nothing was written, --write does")
         else:

@@ -160,9 +160,9 @@ class Batch:
         self._proposers: Sequence[LookupProposer] = ()  # until all have their seats
         if len(proposers) > len(self._seats):
             self._make_room(2 * len(proposers))
-        seats, width, at = self._seats, self._seats.strides[0], 0
+        buffer, width, at = self._seats.data, self._seats.strides[0], 0
         for proposer, place, length, room in zip(proposers, places, lengths, rooms, strict=True):
-            _SEAT.pack_into(seats, at, proposer.handle, place, length, room)
+            _SEAT.pack_into(buffer, at, proposer.handle, place, length, room)
             at += width
         self._proposers = tuple(proposers)
 

@@ -32,7 +32,7 @@ class Candidates(NamedTuple):
     places: np.ndarray
     facts: np.ndarray
     wanted: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]
 
 
 def empty_candidates() -> Candidates:

@@ -92,12 +92,13 @@ class Draft:
             ([2, 3], [0, 1])
         """
         nodes: list[int] = []
-        node: int | None = ROOT
+        node = ROOT
         for token in tokens:
-            node = self.child(node, token)
-            if node is None:
+            child = self.child(node, token)
+            if child is None:
                 break
-            nodes.append(node)
+            nodes.append(child)
+            node = child
         return nodes
 
     def cut(self, length: int, stop_tokens: "frozenset[int] | Sequence[int]" = frozenset()) -> "Draft":

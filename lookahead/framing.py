@@ -2,6 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Tokens: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 _ANCHOR, LONGEST = 4, 16
 
@@ -21,7 +27,7 @@ class Frame:
     opening: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
 
-    def after(self, output: Sequence[int], prediction: Sequence[int]) -> "Frame":
+    def after(self, output: _Tokens, prediction: _Tokens) -> "Frame":
         """Return what ``output`` has around ``prediction``, and this frame's side where it doesn't repeat that end."""
         output, last = list(output), len(output) - _ANCHOR
         if len(prediction) < _ANCHOR or last < 0:
@@ -34,6 +40,6 @@ class Frame:
             tuple(output[closings[-1] + _ANCHOR :]) if closings else self.closing,
         )
 
-    def around(self, prediction: Sequence[int]) -> list[int]:
+    def around(self, prediction: _Tokens) -> list[int]:
         """Return the prediction with the frame around it."""
         return [*self.opening, *prediction, *self.closing]

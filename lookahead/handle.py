@@ -26,7 +26,7 @@ _ENTRIES = VOCABULARY + 1
 class Standing(NamedTuple):
     """The arrays of one proposer, as the kernels of one step take them, and `numbers`: the entries of its handle."""
 
-    index: Automaton
+    index: Automaton  # type: ignore[assignment]
     documents: np.ndarray
     limits: np.ndarray
     swaps: np.ndarray

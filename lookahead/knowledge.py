@@ -44,10 +44,9 @@ class Knowledge:
         Raises:
             OSError: The file can't be written.
         """
+        kept: dict[str, Pacing | BatchPacing] = {**self._pacings, **self._batches}
         arrays = {
-            name + _BETWEEN + part: array
-            for name, pacing in [*self._pacings.items(), *self._batches.items()]
-            for part, array in pacing.state().items()
+            name + _BETWEEN + part: array for name, pacing in kept.items() for part, array in pacing.state().items()
         }
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)

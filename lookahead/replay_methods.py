@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 
 from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
@@ -115,7 +116,7 @@ def run_method(
     any_curve = next(iter(curves.values()))
     makers = [(others or {}).get(rule) or _method(rule, max_draft) for rule in rules]
     candidates = [replay(recordings, make(), any_curve) for make in makers]
-    best = [max(candidates, key=lambda figures, at=curve: figures.speedup(at)) for curve in curves.values()]
+    best = [max(candidates, key=methodcaller("speedup", curve)) for curve in curves.values()]
     return _results(name, best, curves)
 
 

@@ -109,6 +109,18 @@ def read(path: Path) -> tuple[Namespaces, Settings, bytes]:
         raise StoreFileError(f"{path} is inconsistent ({error}): {_WAY_OUT}") from None
 
 
+def is_store(path: Path) -> bool:
+    """Whether a file begins as a store does, be it damaged or of another version, or is empty still.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) in (b"", _MAGIC)
+
+
 def verify(path: Path) -> None:
     """Check every byte of a store; raises as ``read`` does."""
     data, directory, _ = _open(path)
@@ -268,6 +280,10 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _copy_mode(path: Path, temporary: Path) -> None:
-    """Give a new file the mode of the old one, where there is one."""
+    """Give a new file the mode of the old one, where there is one, and its owner and group where the system lets it."""
     with contextlib.suppress(FileNotFoundError):
-        temporary.chmod(path.stat().st_mode & 0o777)
+        status = path.stat()
+        if hasattr(os, "chown"):
+            with contextlib.suppress(PermissionError):
+                os.chown(temporary, status.st_uid, status.st_gid)
+        temporary.chmod(status.st_mode & 0o777)

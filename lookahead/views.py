@@ -60,7 +60,7 @@ def _viewer(dtype: Any, dimensions: int) -> Any:
 
     Numba's own `carray` returns an array from a compiled function, which kernels that count no references can't do.
     """
-    if numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return lambda address, *shape: numba.carray(ctypes.c_void_p(int(address)), shape, dtype)
     made = types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
 

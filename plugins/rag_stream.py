@@ -86,7 +86,7 @@ class _Outcome(Generic[Result]):
 def _run(work: Work[Any], tokenizer: Any, pieces: "SimpleQueue[Any]", stop: Event) -> None:
     """Do the work; its outcome is the last thing in the queue. Knows nothing of the stream, which may be dropped."""
     try:
-        outcome = _Outcome(result=work(TextPieces(tokenizer, pieces.put), _Stopped(stop)))
+        outcome: _Outcome[Any] = _Outcome(result=work(TextPieces(tokenizer, pieces.put), _Stopped(stop)))
     except BaseException as error:
         outcome = _Outcome(error=error)
     pieces.put(outcome)

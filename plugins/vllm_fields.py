@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES
+from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES, PREDICTION, REFERENCES
 
 FIELDS = ("prediction", "lookahead_references", "lookahead")
 _BYTES_PER_TOKEN = 16  # of the model's context
@@ -68,8 +68,8 @@ class LookupFields:
                 raise FieldError(
                     f"vllm_xargs.{name} is set by the server: use {', '.join(FIELDS)} in the request instead"
                 )
-        ours = {NAMES[1]: prediction, NAMES[2]: references, KEY: key}
-        ours = {name: value for name, value in ours.items() if value} | ({} if self.enabled else {ENABLED: 0})
+        told: dict[str, Any] = {PREDICTION: prediction, REFERENCES: references, KEY: key}
+        ours = {name: value for name, value in told.items() if value} | ({} if self.enabled else {ENABLED: 0})
         if ours:
             body["vllm_xargs"] = {**given, **ours}
 

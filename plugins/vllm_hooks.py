@@ -8,7 +8,7 @@ version of vLLM, or the plugin is switched off with ``VLLM_PLUGINS``, the propos
 import functools
 import logging
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -42,21 +42,21 @@ class StepView:
     verified: Mapping[str, Sequence[int]]
     tokens: int
 
-    def drafted(self, key: Hashable) -> Sequence[int]:
+    def drafted(self, key: str) -> Sequence[int]:
         """Return the draft that the step verified for a request."""
         return [token for token in self.verified.get(key, ()) if token >= 0]
 
-    def room(self, key: Hashable) -> int:
+    def room(self, key: str) -> int:
         """Return how many draft tokens fit before the request's ``max_tokens``."""
         request = self.requests[key]
         most = getattr(request.sampling_params, "max_tokens", None)
         return 2**30 if most is None else most - len(request.output_token_ids) - 1
 
-    def options(self, key: Hashable) -> RequestOptions:
+    def options(self, key: str) -> RequestOptions:
         """Return what the request asks of lookup."""
         return RequestOptions.parse(getattr(self.requests[key].sampling_params, "extra_args", None))
 
-    def stop_tokens(self, key: Hashable) -> frozenset[int]:
+    def stop_tokens(self, key: str) -> frozenset[int]:
         """Return the tokens that end the request's output."""
         return frozenset(getattr(self.requests[key].sampling_params, "all_stop_token_ids", ()))
 
@@ -141,8 +141,8 @@ def _wrap(cls: Any, name: str, around: Any) -> bool:
 
 def _look_first(method: Any, runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
     """Hand over the step before drafts are asked for."""
-    drafter = getattr(runner, "drafter", None)
-    if hasattr(drafter, "look"):
+    drafter = _drafter(runner)
+    if drafter is not None:
         try:
             drafter.look(_view(runner, scheduler_output))
         except AttributeError as error:
@@ -152,11 +152,16 @@ def _look_first(method: Any, runner: Any, scheduler_output: Any, *args: Any, **k
 
 def _forget_ended(method: Any, runner: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
     """Drop what belongs to requests that have ended, also where no step follows."""
-    drafter = getattr(runner, "drafter", None)
-    ended = getattr(scheduler_output, "finished_req_ids", None)
-    if ended and hasattr(drafter, "forget"):
+    drafter, ended = _drafter(runner), getattr(scheduler_output, "finished_req_ids", None)
+    if drafter is not None and ended:
         drafter.forget(ended)
     return method(runner, scheduler_output, *args, **kwargs)
+
+
+def _drafter(runner: Any) -> Any:
+    """Return the runner's proposer if it is ours, else None."""
+    drafter = getattr(runner, "drafter", None)
+    return drafter if hasattr(drafter, "look") else None
 
 
 def _view(runner: Any, scheduler_output: Any) -> StepView:
@@ -178,18 +183,18 @@ def _fits_always(method: Any, runner: Any, metadata: Any, *args: Any, **kwargs: 
 
     vLLM would verify K tokens with the id 0 for every request of the batch instead.
     """
-    if hasattr(getattr(runner, "drafter", None), "look"):
+    if _drafter(runner) is not None:
         return metadata is not None
     return method(runner, metadata, *args, **kwargs)
 
 
 def _counts(worker: Any, key: str) -> tuple[int, int] | None:
     """Answer an RPC of the server: tokens of a prediction that were accepted and rejected."""
-    drafter = getattr(getattr(worker, "model_runner", None), "drafter", None)
-    return drafter.counts(key) if hasattr(drafter, "look") else None
+    drafter = _drafter(getattr(worker, "model_runner", None))
+    return None if drafter is None else drafter.counts(key)
 
 
 def _stats(worker: Any) -> dict[str, int] | None:
     """Answer an RPC: the proposer's totals."""
-    drafter = getattr(getattr(worker, "model_runner", None), "drafter", None)
-    return drafter.stats() if hasattr(drafter, "look") else None
+    drafter = _drafter(getattr(worker, "model_runner", None))
+    return None if drafter is None else drafter.stats()

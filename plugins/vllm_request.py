@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 logger = logging.getLogger("lookahead")
 
 Tokens: TypeAlias = NDArray[np.int32]
+Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 ENABLED, PREDICTION, REFERENCES, KEY = "lookahead", "lookahead_prediction", "lookahead_references", "lookahead_key"
 NAMES = (ENABLED, PREDICTION, REFERENCES, KEY)
@@ -72,9 +73,7 @@ class RequestOptions:
 _DEFAULTS = RequestOptions()
 
 
-def extra_args(
-    prediction: Sequence[int] | None = None, references: Iterable[Sequence[int]] = (), enabled: bool = True
-) -> dict[str, Any]:
+def extra_args(prediction: Ids | None = None, references: Iterable[Ids] = (), enabled: bool = True) -> dict[str, Any]:
     """Return the ``extra_args`` of vLLM's ``SamplingParams`` (the server's ``vllm_xargs``) with lookup's options.
 
     Args:
@@ -96,7 +95,7 @@ def extra_args(
     return made | ({REFERENCES: packed} if packed else {})
 
 
-def pack(tokens: Sequence[int]) -> str:
+def pack(tokens: Ids) -> str:
     """Return token ids as text that :meth:`RequestOptions.parse` reads.
 
     Raises:

@@ -87,7 +87,9 @@ class UsageSender:
         except ValueError:
             return raw
         usage = body.get("usage") if isinstance(body, dict) else None
-        counts = await self._request.counts() if isinstance(usage, dict) else None
+        if not isinstance(usage, dict):
+            return raw
+        counts = await self._request.counts()
         if counts is None:
             return raw
         details = usage.get("completion_tokens_details") or {}

@@ -21,6 +21,9 @@ def editor(path, text, instruction):
     if instruction == "be slow":
         print("working", flush=True)
         time.sleep(60)
+    if instruction == "be busy":
+        print("working", flush=True)
+        time.sleep(0.5)
     return replacing("beta", "[i]gamma[/i]")(path, text, instruction)
 
 def load(args, console, trace):

@@ -1,5 +1,7 @@
 """The file is taken from an answer only when it is there, whole, and the only one."""
 
+import time
+
 import pytest
 
 from lookahead.cli.answers import extract_file, fenced_blocks, strip_reasoning
@@ -171,6 +173,11 @@ def test_placeholders_for_left_out_code_are_found(line):
         "* ... and so on",
         "http://example.com/rest",
         "loading ...",
+        "...rest,",
+        "{...rest}",
+        "(...rest) => {",
+        "# Remaining settings",
+        "# rest of the items",
     ],
 )
 def test_remarks_about_the_program_are_none(line):
@@ -193,3 +200,80 @@ def test_a_phrase_that_stands_in_the_original_is_no_elision(line):
 
 def test_a_phrase_of_the_original_does_not_excuse_another():
     assert find_elision("# ... existing code ...\n", "# ...\n") == "# ... existing code ..."
+
+
+LONG = "key: 1\n" + "".join(f"other_{number}: {number}\n" for number in range(8)) + "last: 2\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# ... 其余配置保持不变 ...",
+        "# ... restlicher Code",
+        "# ... le reste du code reste inchangé ...",
+        "// … resto del código sin cambios …",
+        "# ... остальной код без изменений ...",
+        "# Other keys unchanged",
+        "# ... more settings ...",
+        "# ... (lines 20-100 unchanged)",
+        "# lines 20-100 unchanged",
+        "-- rest of the queries",
+        "REM rest of the module",
+        "# Remaining settings",
+        "# remaining items unchanged",
+        "# ... and so on",
+        "<!-- rest of the page -->",
+        "{/* rest of component */}",
+        "{# rest of template #}",
+        "{{!-- rest --}}",
+        "*(rest of the document unchanged)*",
+        "Rest of the page unchanged.",
+        '"...": "...",',
+        '"... rest of the keys"',
+        "- ... other items",
+        "| ... | ... |",
+        "# Keep the rest of the settings",
+        "# rest of the Inventory class and its methods",
+    ],
+)
+def test_placeholders_in_the_place_of_more_lines_are_found_in_any_language(line):
+    assert find_elision(f"key: 1\n{line}\nlast: 2\n", LONG) == line
+    assert find_elision(f"key: 2\n{line}\nlast: 2\n", LONG) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# the users that are left",
+        "# try again ... at most three times",
+        "...defaults,",
+        "{...props} />",
+        "print(first, ...)",
+        "other: [1, 2]",
+        "def other(): ...",
+        "# remaining time in seconds",
+    ],
+)
+def test_what_stands_in_the_place_of_more_lines_may_be_shorter(line):
+    assert find_elision(f"key: 1\n{line}\nlast: 2\n", LONG) is None
+
+
+@pytest.mark.parametrize("line", ["# ... Werte", "# Loading the values...", "# ... 其余"])
+def test_dots_tell_nothing_where_no_lines_are_gone(line):
+    assert find_elision(LONG.replace("last", f"{line}\nlast"), LONG) is None
+    assert find_elision(LONG.replace("other_3: 3", line), LONG) is None
+
+
+def test_a_comment_that_trails_off_is_a_placeholder_where_it_is_all_that_stands_there():
+    assert find_elision("key: 1\n# der Rest wie bisher ...\nlast: 2\n", LONG) == "# der Rest wie bisher ..."
+    assert find_elision("key: 1\n# Loading the values...\nload()\nlast: 2\n", LONG) is None
+
+
+def test_a_body_of_dots_below_a_colon_is_none_in_the_place_of_more_lines():
+    assert find_elision("def f():\n    ...\n", "def f():\n    x = 1\n    return x\n") is None
+
+
+def test_a_long_rule_of_dashes_is_no_trouble():
+    began = time.process_time()
+    assert find_elision("# " + "-" * 100_000 + " x\n", ORIGINAL) is None
+    assert time.process_time() - began < 1

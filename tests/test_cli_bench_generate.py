@@ -87,6 +87,8 @@ def test_what_the_model_refuses_is_not_measured(monkeypatch) -> None:
         ({"prompt": 5}, [], "prompt must be text, got 5"),
         ({"before": ["x"]}, [], "before must be text"),
         ({"prompt": "a"}, ["--plot", "nowhere/x.svg"], "--plot nowhere/x.svg can't be written"),
+        ({"prompt": "a"}, ["--plot", "/"], "--plot / can't be written (is a directory)"),
+        ({"prompt": "a"}, ["--tokens", 10**6], "--tokens 1000000 is beyond the model's context of "),
     ],
 )
 def test_mistakes_are_named_before_anything_is_measured(monkeypatch, tmp_path, line, arguments, words) -> None:

@@ -181,3 +181,22 @@ def test_a_file_without_an_output_is_one_sentence(monkeypatch, tmp_path) -> None
     done = doctor(monkeypatch, llama(), "--data", data)
     assert done.status == 3
     assert "holds no output of at least 8 tokens" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "can't be read: no such file"),
+        ('{"prompt": "a", "output": "abcdefghi"}\n{', "line 2 is no JSON"),
+        ('{"prompt": "a", "output": "abcdefghi"}\n{"prompt": "a"}', "line 2: output must be text"),
+        ('{"prompt": "a", "output": "short"}', "holds no output of at least 8 tokens"),
+    ],
+)
+def test_mistakes_of_the_data_are_named_before_the_model_is_loaded(monkeypatch, tmp_path, text, message) -> None:
+    monkeypatch.setattr(models, "load", lambda *_: pytest.fail("the model was loaded"))
+    data = tmp_path / "log.jsonl"
+    if text is not None:
+        data.write_text(text)
+    done = run("doctor", "--data", data)
+    assert (done.status, done.stdout, done.stderr.count("\n")) == (3, b"", 1)
+    assert message in done.stderr

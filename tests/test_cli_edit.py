@@ -85,11 +85,30 @@ def test_json_has_one_object_a_file(file, tmp_path):
         "removed": 1,
         "diff": f"--- a{file}\n+++ b{file}\n{DIFF}",
         "left_out": [],
+        "syntax_error": None,
+        "backup": None,
         "stats": STATS,
     }
     assert (unchanged["status"], unchanged["diff"], unchanged["stats"]) == ("unchanged", "", STATS)
     assert (failed["status"], failed["stats"]) == ("failed", None)
     assert failed["reason"] == "can't be read: no such file or directory"
+
+
+def test_what_is_wrong_with_an_edit_is_said_and_written_where_that_is_wanted(file, editor):
+    editor.inner = lambda path, text, instruction: answer(fenced("alpha = (\n"))
+    assert "breaks the syntax (line 1: '(' was never closed): look at the diff" in run(*EDIT, file).stderr
+    assert json.loads(run(*EDIT, "--json", file).stdout)["syntax_error"] == "line 1: '(' was never closed"
+    assert "breaks the syntax" in run(*EDIT, "-w", file).stderr
+    assert file.read_text() == "alpha = (\n"
+
+
+def test_stdin_beside_other_files_does_not_mix_with_their_diffs(file, editor):
+    for flags in ([], ["-w"]):
+        done = run(*EDIT, *flags, "-", file, stdin=b"beta\n")
+        assert (done.status, done.stdout, file.read_text(), editor.calls) == (2, b"", OLD, [])
+        assert "stdin is edited to stdout, where diffs of other files go too" in done.stderr
+    assert len(run(*EDIT, "--json", "-", file, stdin=b"beta\n").stdout.splitlines()) == 2
+    assert run(*EDIT, "--diff", "-", file, stdin=b"beta\n").stdout.count(b"--- a/") == 2
 
 
 def test_json_with_write_says_written(file):
@@ -199,6 +218,7 @@ def test_the_instruction_may_come_from_a_file_or_stdin(file, editor, tmp_path):
         (["-i", "x", "-w", "--diff"], "--write contradicts"),
         (["-i", "x", "-w", "--check"], "--write contradicts"),
         (["-i", "x", "--stdin-filename", "x.py"], "give - as FILE"),
+        (["-i", "x", ""], "one FILE is empty"),
         (["-i", "x", "--trace", "no/such/t"], "name a file in a folder that exists"),
     ],
 )
@@ -228,6 +248,12 @@ def test_colour_is_for_terminals_unless_wanted_otherwise(file):
     assert not colored(terminal=True, variables={"NO_COLOR": "1"})
     assert not colored(terminal=True, variables={"TERM": "dumb"})
     assert colored("--color", "always", variables={"NO_COLOR": "1"})
+
+
+def test_the_names_of_a_file_have_one_colour_whatever_they_are(file):
+    odd = file.rename(file.parent / "a@@b.py")
+    shown = run(*EDIT, "--color", "always", odd).stdout.decode()
+    assert shown.startswith(f"\x1b[1m--- a{odd}\x1b[0m\n\x1b[1m+++ b{odd}\x1b[0m\n\x1b[36m@@ ")
 
 
 def test_an_interrupt_ends_with_130_and_the_file_untouched(file, editor):

@@ -1,5 +1,6 @@
 """``edit`` and the files: only the edit changes them, whatever they are like; the model is played by a script."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +21,18 @@ def test_an_unchanged_file_keeps_its_time(file):
 def test_backup_keeps_the_old_content(file):
     run(*EDIT, "-w", "--backup", file)
     assert (file.parent / "a.py~").read_text() == OLD
+
+
+def test_every_backup_stays_and_is_named(file):
+    run(*EDIT, "-w", "--backup", file)
+    second = file.parent / "a.py.~2~"
+    file.write_text("beta = 3\n")
+    done = run(*EDIT, "--backup", file, stdin=b"y\n", terminal=True)
+    assert done.stderr.endswith(f"{file} written; the old content is in {second}\n")
+    assert ((file.parent / "a.py~").read_text(), second.read_text()) == (OLD, "beta = 3\n")
+    file.write_text("beta = 4\n")
+    done = run(*EDIT, "-w", "--backup", "--json", file)
+    assert json.loads(done.stdout)["backup"] == str(file.parent / "a.py.~3~")
 
 
 def test_the_model_sees_plain_newlines_and_the_file_keeps_its_own(file, editor):
@@ -126,6 +139,21 @@ def test_uncommitted_changes_are_warned_of_where_they_would_be_overwritten(repos
     assert f"{file}, {new} hold changes" in run(*EDIT, file, new, stdin=b"n\n", terminal=True).stderr
     for flags in (["--diff"], ["--check"], ["-w", "--backup"]):
         assert "warning" not in run(*EDIT, *flags, new).stderr
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_a_file_that_git_ignores_is_warned_of_like_a_new_one(repository):
+    (repository / ".gitignore").write_text("out/\n*.log\n")
+    (repository / "out").mkdir()
+    for name in ("out/a.py", "b.log"):
+        (repository / name).write_text(OLD)
+        assert "holds changes that no commit has" in run(*EDIT, "-w", repository / name).stderr
+
+
+def test_a_file_with_two_names_is_edited_once(file, editor):
+    (file.parent / "b.py").hardlink_to(file)
+    done = run(*EDIT, "-w", file.parent)
+    assert (done.status, len(editor.calls), file.read_text()) == (0, 1, NEW)
 
 
 def test_a_file_named_twice_is_edited_once(file, editor):

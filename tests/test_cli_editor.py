@@ -68,6 +68,22 @@ def test_files_for_reference_that_do_not_fit_are_only_copied_from_and_that_is_sa
     assert stderr.getvalue() == "large.py does not fit into the context: it is only copied from\n"
 
 
+def test_many_files_for_reference_are_tokenised_once_and_spoken_of_in_one_sentence(monkeypatch):
+    many = [Reference(f"{number}.py", f"z = {number}\n" * 200) for number in range(60)]
+    read = []
+    tokenise = WordTokenizer.__call__
+    monkeypatch.setattr(
+        WordTokenizer, "__call__", lambda self, text, **rest: read.append(text) or tokenise(self, text, **rest)
+    )
+    edit, generator, stderr = editor(7_000, context=many)
+    for _ in range(2):
+        edit("a.py", FILE, "Rename it.")
+    assert "z = 1\n" in generator.prompts[0]
+    assert sum(map(len, read)) < 8 * sum(len(reference.text) for reference in many)
+    assert stderr.getvalue().count("\n") == 1
+    assert " of 60 files for reference do not fit into the context: they are only copied from" in stderr.getvalue()
+
+
 def test_all_files_for_reference_are_read_where_they_fit():
     edit, generator, stderr = editor(context=[SMALL, LARGE])
     edit("a.py", FILE, "Rename it.")

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cli_fakes import run
@@ -60,6 +61,21 @@ def test_every_example_is_a_command_that_parses(call, monkeypatch):
     assert parsed.command == call[0]
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "values"),
+    [
+        ("edit a.py -i x b.py --json - c.py", "files", ["a.py", "b.py", "-", "c.py"]),
+        ("edit a.py -i x b.py -- -c.py", "files", ["a.py", "b.py", "-c.py"]),
+        ("edit -i x -- a.py -b.py", "files", ["a.py", "-b.py"]),
+        ("replay a --json b", "files", [Path("a"), Path("b")]),
+        ("memory build s --json a --force b", "paths", [Path("a"), Path("b")]),
+        ("memory forget s --json a b", "documents", ["a", "b"]),
+    ],
+)
+def test_options_may_stand_between_names(call, name, values):
+    assert getattr(main.build_parser().parse_args(call.split()), name) == values
+
+
 def test_there_are_examples_of_every_kind():
     assert {call[0] for call in EXAMPLES} == {path[0] for path in COMMANDS if path}
     assert len(EXAMPLES) > 25
@@ -84,6 +100,20 @@ def test_there_is_a_completion_for_every_shell(shell):
         assert subprocess.run([shell, "-n"], input=done.stdout, capture_output=True).returncode == 0
 
 
+def test_zsh_completes_every_one_of_several_files():
+    script = completion_script("zsh")
+    assert '"(*):' not in script
+    assert script.count('"*:') >= 4  # edit, replay, memory build and add
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("edit", "smollm2-editor"), ("generate", "smollm2"), ("doctor", "smollm2")]
+)
+def test_the_help_names_the_embedded_models_and_which_is_the_default(command, name):
+    page = " ".join(run(command, "--help").stdout.decode().split())
+    assert f"smollm2-editor (the same, taught small edits) (default: $SPECDEC_LOOKUP_MODEL, else {name})" in page
+
+
 COMPLETE = """
 COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 COMP_LINE="${{COMP_WORDS[*]}}"; COMP_POINT=${{#COMP_LINE}}
@@ -102,6 +132,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ("specdec-lookup bench gen", ["generate"]),
         ("specdec-lookup report app.t", ["app.trace"]),
         ("specdec-lookup edit --context app.t", ["app.trace"]),
+        ("specdec-lookup edit --model app.t", ["app.trace"]),
         ("specdec-lookup completion z", ["zsh"]),
     ],
 )

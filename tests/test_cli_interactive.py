@@ -11,7 +11,7 @@ ASKED = "[y,n,a,q,?] "
 
 @pytest.fixture
 def files(tmp_path):
-    paths = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    paths = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     for path in paths:
         path.write_text("beta\n")
     return paths
@@ -63,6 +63,36 @@ def test_a_file_that_would_lose_a_function_is_asked_for_also_after_all(files):
     terminal.type("n\r")
     assert terminal.end() == 0
     assert contents(files) == ["new", "def beta():\n    pass\n", "new"]
+
+
+def test_a_file_that_its_language_could_no_longer_read_is_asked_for_also_after_all(files, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("beta = 1\n")
+    terminal = Terminal("edit", "-i", "x", files[0], files[1], broken)
+    terminal.read_until(ASKED)
+    terminal.type("a\r")
+    assert "breaks the syntax (line 1: " in terminal.read_until(ASKED)
+    terminal.type("n\r")
+    assert terminal.end() == 0
+    assert [*contents(files[:2]), broken.read_text()] == ["new", "new", "beta = 1\n"]
+
+
+def test_what_was_typed_before_the_question_is_no_answer(files):
+    terminal = Terminal("edit", "-i", "be busy", files[0])
+    terminal.read_until("working")
+    terminal.type("y\r\r")
+    assert terminal.read_until(ASKED).endswith(ASKED)
+    terminal.type("n\r")
+    assert terminal.end() == 0
+    assert contents(files[:1]) == ["beta\n"]
+
+
+def test_what_would_steer_the_terminal_is_shown(files):
+    files[0].write_text("beta\t\x1b[2K\rgone\x08\r\n")
+    terminal = Terminal("edit", "-i", "x", files[0])
+    assert "-beta\t\\x1b[2K\\rgone\\x08\x1b[0m\r\r\n" in terminal.read_until(ASKED)
+    terminal.type("n\r")
+    assert terminal.end() == 0
 
 
 def test_the_diff_is_in_colour_and_comes_before_the_question(files):
@@ -150,12 +180,13 @@ def test_the_view_is_gone_when_the_diff_comes(long_file):
     assert terminal.end() == 130
 
 
-def test_ctrl_c_during_the_view_gives_the_cursor_back_and_writes_nothing(long_file):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_during_the_view_gives_the_cursor_back_and_writes_nothing(long_file, number, status):
     old = long_file.read_bytes()
     terminal = Terminal("edit", "-w", "-i", "stream", long_file)
     terminal.read_until("lines 1")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.end() == 130
+    terminal.process.send_signal(number)
+    assert terminal.end() == status
     assert terminal.screen.rindex("\x1b[?25h") > terminal.screen.rindex("\x1b[?25l")
     assert long_file.read_bytes() == old
     assert [path.name for path in long_file.parent.iterdir()] == ["long.py"]

@@ -2,12 +2,13 @@
 
 import difflib
 import re
+import shutil
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookahead.cli import lines
 from lookahead.cli.lines import common_ending, restore_lines, split_lines, to_lf, unified_diff
 
 TEXT = st.text(alphabet="ab\r\n\x0c\u2028", max_size=30)
@@ -72,19 +73,6 @@ def test_a_long_file_of_equal_lines_is_compared_in_no_time(places):
     assert (diff.added, diff.removed) == (len(places), len(places))
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
-def test_long_texts_are_compared_rightly(old, new):
-    head, tail = [f"x{i}" for i in range(1_010)], ["y", "y"]
-    before, after = [*head, *old, *tail], [*head, *new, *tail]
-    matcher = lines._matcher(before, after)
-    made = []
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        assert tag != "equal" or before[i1:i2] == after[j1:j2]
-        made += after[j1:j2] if tag != "equal" else before[i1:i2]
-    assert made == after
-    assert sum(1 for group in matcher.get_grouped_opcodes(3) for _ in group) < 60
-
-
 def test_kept_lines_come_back_in_their_own_spelling_when_the_model_saw_another():
     decomposed, composed = "cafe\u0301\nx\n", "caf\u00e9\nx\n"
     assert restore_lines(decomposed, composed.replace("x", "y"), seen=composed) == decomposed.replace("x", "y")
@@ -129,6 +117,25 @@ def test_diffs_of_plain_lines_are_those_of_the_standard_library(old, new):
 )
 def test_the_header_names_the_file_as_git_does(path, label):
     assert unified_diff("a\n", "b\n", path).text.startswith(label)
+
+
+@pytest.mark.parametrize("path", ["app.py", "./app.py", "sub/../app.py", "{here}/app.py", "../here/app.py"])
+def test_the_header_names_a_file_from_the_folder_where_the_diff_is_applied(tmp_path, monkeypatch, path):
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    diff = unified_diff("a\n", "b\n", path.format(here=here))
+    assert diff.text.startswith("--- a/app.py\n+++ b/app.py\n")
+    assert unified_diff("a\n", "b\n", "../app.py").text.startswith(f"--- a{tmp_path}/app.py\n")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_git_applies_the_diff_of_a_file_however_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.py").write_text("a\n")
+    diff = unified_diff("a\n", "b\n", "./app.py").text
+    subprocess.run(["git", "apply"], input=diff, text=True, check=True)
+    assert (tmp_path / "app.py").read_text() == "b\n"
 
 
 def apply(old: str, diff: str) -> str:

@@ -55,9 +55,12 @@ WRONG = [
     (["edit", "a", "-i", "x", "--max-new-tokens", "-5"], "not a whole number of at least 1"),
     (["edit", "a", "-i", "x", "--max-new-tokens", "0"], "not a whole number of at least 1"),
     (["edit", "a", "-i", "x", "--max-new-tokens", "1.5"], "not a whole number of at least 1"),
+    (["edit", "a", "-i", "x", "--max-new-tokens", "9" * 20], "is too large: use a number below 2**30"),
+    (["replay", "a", "--max-draft", "9" * 20], "is too large: use a number below 2**30"),
     (["edit", "a", "-i", "x", "--top-k", "many"], "not a whole number of at least 1"),
     (["edit", "a", "-i", "x", "--temperature", "-1"], "is no temperature"),
     (["edit", "a", "-i", "x", "--temperature", "nan"], "is no temperature"),
+    (["edit", "a", "-i", "x", "--temperature", "1e-40"], "use 0 (greedy), or 0.0001 or more"),
     (["edit", "a", "-i", "x", "--temperature", "hot"], "is not a number"),
     (["edit", "a", "-i", "x", "--top-p", "1.5"], "is out of range"),
     (["edit", "a", "-i", "x", "--top-p", "0"], "is out of range"),
@@ -67,10 +70,12 @@ WRONG = [
     (["edit", "a", "-i", "x", "--device", "gpu"], "is no device"),
     (["edit", "a", "-i", "x", "--dtype", "int8"], "invalid choice"),
     (["edit", "a", "-i", "x", "--color", "blue"], "invalid choice"),
-    (["edit", "a", "-i", "x", "--jsno"], "unrecognized arguments"),
+    (["edit", "a", "-i", "x", "--jsno"], "unrecognized arguments: --jsno (see `specdec-lookup edit --help`)"),
+    (["memory", "info", "a", "b"], "unrecognized arguments: b (see `specdec-lookup memory info --help`)"),
     (["generate"], "give the prompt"),
     (["generate", "a", "--file", "b"], "give the prompt"),
     (["generate", ""], "the prompt is empty"),
+    (["generate", "--file", ""], "--file is empty: name the file"),
 ]
 
 
@@ -157,6 +162,29 @@ def test_ctrl_c_ends_with_130_one_word_and_nothing_written(file):
     assert file.read_text() == "beta\n"
 
 
+CTRL_C_WHILE_STARTING = """
+import os, signal, sys
+
+class CtrlC:
+    def find_spec(name, path=None, target=None):
+        if name == "lookahead.cli.main":
+            os.kill(os.getpid(), signal.{name})
+
+sys.meta_path.insert(0, CtrlC)
+from lookahead.cli.start import entry_point
+entry_point()
+"""
+
+
+@pytest.mark.parametrize(("name", "status", "said"), [("SIGINT", 130, b"interrupted\n"), ("SIGTERM", 143, b"")])
+def test_a_signal_while_the_command_starts_leaves_no_traceback(name, status, said):
+    code = CTRL_C_WHILE_STARTING.replace("{name}", name)
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", said)
+    pyproject = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    assert 'specdec-lookup = "lookahead.cli.start:entry_point"' in pyproject
+
+
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.95])
 def test_ctrl_c_at_any_moment_leaves_every_file_whole(tmp_path, share):
     old = "".join(f"beta_{number} = {number}\n" for number in range(60))
@@ -178,6 +206,14 @@ def test_ctrl_c_at_any_moment_leaves_every_file_whole(tmp_path, share):
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["a.py", "b.py", "c.py"]
     assert paths[0].read_text() == old.replace("beta", "gamma")
     assert {path.read_text() for path in paths} <= {old, old.replace("beta", "gamma")}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_disk_behind_stdout_is_one_sentence():
+    code = "from lookahead.cli.main import entry_point; entry_point()"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-c", code, "--version"], stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (3, b"error: the output can't be written: no space left on device\n")
 
 
 def test_json_of_a_path_that_is_no_text(tmp_path):

@@ -126,6 +126,9 @@ def test_forgetting_what_is_not_there_removes_nothing(place):
     assert "has no namespace ann" in done.stderr
     done = memory_command("forget", "store")
     assert (done.status, len(documents())) == (2, 2)
+    done = memory_command("forget", "store", "--namespace", "")
+    assert (done.status, len(documents())) == (2, 2)
+    assert "--namespace is empty" in done.stderr
 
 
 def test_verify_says_whether_a_store_is_whole(place):
@@ -147,6 +150,19 @@ def test_build_replaces_a_store_only_by_force(place):
     assert "store exists" in done.stderr
     assert build("store", "notes.md", "--force").status == 0
     assert documents() == {"notes.md": 16}
+
+
+def test_nothing_but_a_store_or_an_empty_file_gives_way(place):
+    """Who forgets STORE names a source first, which no --force may replace."""
+    for more in ([], ["--force"]):
+        done = build("src/a.py", "src/deep", *more)
+        assert (done.status, (place / "src/a.py").read_bytes()) == (2, b"alpha = 1\n")
+        assert "src/a.py is there and no memory store: the first name is STORE" in done.stderr
+    (place / "store").touch()
+    assert build("store", "src", "--force").status == 0
+    (place / "store").write_bytes((place / "store").read_bytes()[:90])  # damaged
+    assert build("store", "src", "--force").status == 0
+    assert len(documents()) == 2
 
 
 def test_another_tokenizer_is_refused(place):

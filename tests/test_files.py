@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import stat
 import subprocess
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lookahead.cli import files
-from lookahead.cli.errors import CommandError
-from lookahead.cli.files import decode_bytes, read_source, write_new, write_source
+from lookahead.cli.errors import CommandError, UsageError
+from lookahead.cli.files import check_new, decode_bytes, read_source, write_new, write_source
 
 NEW = b"new\n"
 
@@ -217,9 +218,8 @@ def test_a_file_that_changed_meanwhile_is_left_alone(file, change):
 def test_a_backup_holds_the_old_content_and_mode(file):
     file.chmod(0o600)
     rewrite(file, backup=True)
-    rewrite(file, b"newer\n", backup=True)
     backup = file.parent / "a.py~"
-    assert (file.read_bytes(), backup.read_bytes()) == (b"newer\n", NEW)
+    assert (file.read_bytes(), backup.read_bytes()) == (NEW, b"old\n")
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
@@ -246,6 +246,30 @@ def test_a_file_of_our_own_is_written_whole_over_an_earlier_one_or_not_at_all(tm
     with pytest.raises(OSError, match="No space"):
         write_new(tmp_path / "new", b"three")
     assert names(tmp_path) == ["link", "t.trace"]
+
+
+def test_where_a_file_of_our_own_can_not_be_written_is_known_before(tmp_path, monkeypatch):
+    check_new(tmp_path / "new", "--trace")
+    check_new(Path(os.devnull), "--trace")
+    assert names(tmp_path) == []
+    for bad in (tmp_path, tmp_path / "no" / "new"):
+        with pytest.raises(UsageError, match=r"--trace .* can't be written \(.*directory\)"):
+            check_new(bad, "--trace")
+    monkeypatch.setattr(files.os, "access", lambda *_: False)
+    with pytest.raises(UsageError, match="permission denied"):
+        check_new(Path(os.devnull), "--trace")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_what_is_no_file_is_written_by_the_name_it_was_given():
+    """A shell's ``>(gzip > x)`` is /dev/fd/N, which is a link to no name."""
+    reader, writer = os.pipe()
+    path = Path(f"/dev/fd/{writer}")
+    check_new(path, "--output")
+    write_new(path, b"page")
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        assert file.read() == b"page"
 
 
 WRITER = """
@@ -282,7 +306,7 @@ def test_a_signal_at_any_moment_leaves_a_whole_file(file, number):
     file.write_bytes(b"a" * size)
     for _ in range(20 if number == signal.SIGINT else 6):
         status = stop_a_writer(file, number, random.uniform(0, 0.05))
-        assert status == (130 if number == signal.SIGINT else -number)
+        assert status == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number, -number)
         assert file.read_bytes() in (b"a" * size, b"b" * size)
         if number != signal.SIGKILL:
-            assert set(names(file.parent)) <= {"a.py", "a.py~"}
+            assert {re.sub(r"(\.~\d+)?~$", "", name) for name in names(file.parent)} == {"a.py"}

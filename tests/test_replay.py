@@ -88,8 +88,25 @@ def test_json_is_one_object_a_line(tmp_path, capsysbinary) -> None:
     assert main(["replay", str(file), "--json", "--cost", "0.1", "--methods", "builtin,linear:4,0,copy"]) == 0
     lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [line["method"] for line in lines] == ["builtin", "linear:4,0", "copy"]
-    assert {(line["file"], line["items"], line["tokens"]) for line in lines} == {("records.jsonl", 1, 9)}
+    assert {(line["file"], line["items"], line["tokens"]) for line in lines} == {(str(file), 1, 9)}
     assert all(list(line["speedup"]) == list(line["length_oracle_share"]) == ["0.1"] for line in lines)
+
+
+def test_files_of_one_name_are_told_apart(tmp_path, capsysbinary, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "log.jsonl").write_text('{"prompt_ids": [1, 2], "output_ids": [1, 2, 3, 4, 5, 6, 7, 8]}')
+    assert main(["replay", "a/log.jsonl", "b/log.jsonl", "--json", "--cost", "0.1", "--methods", "copy"]) == 0
+    lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [line["file"] for line in lines] == ["a/log.jsonl", "b/log.jsonl"]
+
+
+def test_texts_may_hold_half_a_pair_of_surrogates(tmp_path, capsysbinary) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"prompt": "one \\ud800 two three four", "output": "one \\ud800 two three four and so on"}')
+    assert main(["replay", str(path), "--methods", "copy", "--json"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["items"] == 1
 
 
 def test_texts_may_hold_any_newline(tmp_path, capsysbinary) -> None:

@@ -206,6 +206,36 @@ def test_the_command_writes_the_page_beside_the_trace_or_where_it_is_told(tmp_pa
     assert run("report", tmp_path / "missing").status == 3
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"kind": "generation", "texts": [1]},
+        {"kind": "step", "drafted": "x"},
+        {"kind": "step", "copied": 5},
+        {"kind": "prefill", "seconds": None},
+        {"kind": "end", "stats": [1]},
+        HEADER | {"model": "m"},
+    ],
+)
+def test_a_field_of_an_odd_kind_is_one_sentence(tmp_path, odd):
+    path = tmp_path / "t.trace"
+    entries = [odd] if odd["kind"] == "trace" else [HEADER, {"kind": "generation"}, odd]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    done = run("report", path)
+    assert (done.status, done.stderr) == (3, f"error: {path} is no trace: make one with --trace of edit or generate\n")
+
+
+def test_a_report_does_not_replace_its_own_trace(tmp_path):
+    path, link = tmp_path / "t.trace", tmp_path / "t.html"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in TRACE))
+    link.symlink_to(path)
+    before = path.read_bytes()
+    for argv in (["-o", path], ["-o", link], []):
+        refused = run("report", path, *argv)
+        assert (refused.status, refused.stderr.count("\n"), path.read_bytes()) == (2, 1, before)
+        assert "is the trace itself" in refused.stderr
+
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MEASURE = """
 const frame = document.querySelector("iframe");

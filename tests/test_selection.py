@@ -52,6 +52,44 @@ def test_names_stand_for_files(tree, names, include, files):
     assert [name.removeprefix("./") for name in found] == files
 
 
+def test_two_names_of_one_file_are_one_file(tree):
+    (tree / "src/link_to_c.py").hardlink_to(tree / "src/c.py")
+    assert select_files(["src"], ["*.py"]) == ["src/c.py", "src/deep/e.py"]
+    assert select_files(["src/link_to_c.py", "src/c.py"]) == ["src/link_to_c.py"]
+
+
+def test_outside_of_a_repository_what_programs_fetched_is_left_out(tree):
+    for name in (".venv/lib/a.py", "node_modules/a/b.py", "src/__pycache__/a.py", ".hidden.py"):
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x\n")
+    in_repository = select_files(["."], ["*.py"])
+    shutil.rmtree(tree / ".git")
+    outside = select_files(["."], ["*.py"])
+    assert sorted(outside) == sorted([".hidden.py", "a.py", "src/c.py", "src/deep/e.py"])
+    assert {*in_repository} - {*outside} == {".venv/lib/a.py", "node_modules/a/b.py", "src/__pycache__/a.py"}
+    assert select_files([".venv"]) == [".venv/lib/a.py"]
+
+
+@needs_git
+def test_a_working_tree_of_its_own_shares_the_patterns_of_its_repository(tmp_path):
+    main, other = tmp_path / "main", tmp_path / "other"
+    subprocess.run(["git", "init", "-q", main], check=True)
+    call = ["git", "-C", main, "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*call, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*call, "worktree", "add", "-q", other], check=True, capture_output=True)
+    (main / ".git/info").mkdir(exist_ok=True)
+    (main / ".git/info/exclude").write_text("secret.py\n")
+    (main / ".git/modules/sub/info").mkdir(parents=True)
+    (main / ".git/modules/sub/info/exclude").write_text("secret.py\n")
+    (main / "sub").mkdir()
+    (main / "sub/.git").write_text("gitdir: ../.git/modules/sub\n")
+    for folder in (other, main / "sub"):
+        for name in ("a.py", "secret.py"):
+            (folder / name).write_text("x\n")
+        assert select_files([str(folder)], ["*.py"]) == [str(folder / "a.py")]
+
+
 def test_a_file_with_the_characters_of_a_glob_is_itself(tree):
     (tree / "[a].py").write_text("x\n")
     assert select_files(["[a].py"]) == ["[a].py"]
@@ -92,10 +130,11 @@ def test_a_name_that_can_not_be_looked_up_leaves_the_others_alone(tree, name):
     assert "a.py" in select_files(["*"])
 
 
-def test_backups_are_no_files_to_edit_unless_named(tree):
-    (tree / "src/c.py~").write_text("x\n")
-    assert "src/c.py~" not in [*select_files(["src"]), *select_files(["src/*"])]
-    assert select_files(["src/c.py~"]) == ["src/c.py~"]
+def test_backups_and_what_a_killed_writer_left_are_no_files_to_edit_unless_named(tree):
+    for name in ("src/c.py~", "src/c.py.~2~", "src/.c.py.a1_b2c3d.tmp"):
+        (tree / name).write_text("x\n")
+        assert name not in [*select_files(["src"]), *select_files(["src/*", "src/.*"])]
+        assert select_files([name]) == [name]
 
 
 NAMES = st.sampled_from(["a", "b", "c.py", "a.py"])

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,14 +171,43 @@ def test_a_trace_replaces_an_earlier_one_and_fails_before_the_model_is_loaded_wh
     tiny_model, tmp_path, monkeypatch
 ):
     path = tmp_path / "t.trace"
-    path.write_text("old")
-    run("generate", "--raw", "abc", "--max-new-tokens", 2, "--trace", path)
-    assert read_trace(str(path))[0]["command"] == "generate"
+    for length in (2, 3):
+        run("generate", "--raw", "abc", "--max-new-tokens", length, "--trace", path)
+        assert len(read_trace(str(path))[-1]["output"]) == length
     monkeypatch.setattr(models, "load", lambda *_, **__: pytest.fail("the model was loaded"))
     for bad in (tmp_path, tmp_path / "no" / "t.trace"):
         done = run("generate", "x", "--trace", bad)
         assert (done.status, done.stdout) == (2, b"")
         assert f"--trace {bad} can't be written" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["edit", "generate"])
+def test_only_an_earlier_trace_gives_way_to_a_trace(tmp_path, monkeypatch, command):
+    path = tmp_path / "app.py"
+    path.write_text("beta = 2\n")
+    monkeypatch.setattr(models, "load", lambda *_, **__: pytest.fail("the model was loaded"))
+    argv = {"edit": ["edit", path, "-i", "x", "--diff"], "generate": ["generate", "x"]}[command]
+    done = run(*argv, "--trace", path)
+    assert (done.status, done.stdout, path.read_text()) == (2, b"", "beta = 2\n")
+    assert f"--trace {path} is there and no trace: name another file" in done.stderr
+
+
+def test_a_run_that_generates_nothing_leaves_an_earlier_trace(tiny_model, tmp_path):
+    path = tmp_path / "t.trace"
+    run("generate", "--raw", "abc", "--max-new-tokens", 2, "--trace", path)
+    before = path.read_bytes()
+    done = run("edit", tmp_path / "missing.py", "-i", "x", "--trace", path)
+    assert (done.status, path.read_bytes()) == (3, before)
+    assert "trace:" not in done.stderr
+    run("edit", tmp_path / "missing.py", "-i", "x", "--trace", tmp_path / "new.trace")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["t.trace"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_run_whose_trace_is_lost_has_failed(tiny_model):
+    done = run("generate", "--raw", "abc", "--max-new-tokens", 2, "--trace", "/dev/full")
+    assert (done.status, len(done.stdout)) == (3, 2)
+    assert done.stderr == "error: --trace /dev/full can't be written: no space left on device\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""Files of others, backups that are there already, and pipes: nothing of anybody's is lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lookahead.cli import files
+from lookahead.cli.errors import CommandError
+from lookahead.cli.files import read_source, write_source
+
+NEW = b"new\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old\n")
+    return path
+
+
+def rewrite(path: Path, data: bytes = NEW, **options: bool) -> None:
+    write_source(read_source(str(path)), data, **options)
+
+
+def test_a_backup_takes_the_place_of_nothing(file):
+    (file.parent / "a.py~").mkdir()
+    (file.parent / "a.py.~3~").write_bytes(b"theirs\n")
+    kept = [write_source(read_source(str(file)), data, backup=True) for data in (NEW, b"newer\n", b"newest\n")]
+    assert kept == [file.parent / name for name in ("a.py.~2~", "a.py.~4~", "a.py.~5~")]
+    assert [path.read_bytes() for path in kept] == [b"old\n", NEW, b"newer\n"]
+    assert (file.parent / "a.py.~3~").read_bytes() == b"theirs\n"
+
+
+def test_a_backup_that_can_not_be_written_is_named(file, monkeypatch):
+    def denied(*_, **__):
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", denied)
+    with pytest.raises(CommandError, match=r"its backup .*a.py~ can't be written: permission denied; nothing was"):
+        rewrite(file, backup=True)
+    assert file.read_bytes() == b"old\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "getgroups"), reason="files have no groups here")
+def test_a_file_of_a_group_that_is_not_ours_is_written_in_place(file, monkeypatch):
+    if os.geteuid() == 0:
+        os.chown(file, 7, 7)
+    before = file.stat()
+    monkeypatch.setattr(files.os, "geteuid", lambda: before.st_uid)
+    monkeypatch.setattr(files.os, "getegid", lambda: before.st_gid + 1)
+    monkeypatch.setattr(files.os, "getgroups", list)
+    rewrite(file)
+    assert (file.read_bytes(), file.stat().st_ino) == (NEW, before.st_ino)
+    monkeypatch.setattr(files.os, "getgroups", lambda: [before.st_gid])
+    rewrite(file, b"newer\n")
+    assert (file.read_bytes(), file.stat().st_gid) == (b"newer\n", before.st_gid)
+    assert file.stat().st_ino != before.st_ino
+
+
+@pytest.mark.skipif(not hasattr(os, "chown"), reason="files have no owners here")
+def test_a_file_whose_owner_a_new_one_can_not_have_is_written_in_place(file, monkeypatch):
+    def denied(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(files.os, "chown", denied)
+    before = file.stat().st_ino
+    rewrite(file, backup=True)
+    assert (file.read_bytes(), file.stat().st_ino) == (NEW, before)
+    assert (file.parent / "a.py~").read_bytes() == b"old\n"
+    assert sorted(path.name for path in file.parent.iterdir()) == ["a.py", "a.py~"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_a_pipe_is_read_where_that_is_wanted():
+    """A shell's ``<(git diff)`` is /dev/fd/N, which is a link to no name."""
+    reader, writer = os.pipe()
+    os.write(writer, b"from a pipe\n")
+    os.close(writer)
+    with pytest.raises(CommandError, match="is not a regular file"):
+        read_source(f"/dev/fd/{reader}")
+    assert read_source(f"/dev/fd/{reader}", pipes=True).text == "from a pipe\n"
+    os.close(reader)
