@@ -302,13 +302,14 @@ def extend(arrays, stop):
 
 
 @kernel
-def end_document(arrays):
-    """Put a separator behind the document and start again from the root; `text` has room for it."""
+def end_document(arrays, positions):
+    """Put so many separators behind the document and start again from the root; `text` has room for them."""
     automaton = Automaton(*arrays)
     registers = automaton.registers
     _count(automaton)
-    automaton.text[registers[LENGTH]] = SEPARATOR
-    registers[LENGTH] += 1
+    for _ in range(positions):
+        automaton.text[registers[LENGTH]] = SEPARATOR
+        registers[LENGTH] += 1
     registers[START] = registers[COUNTED] = registers[LENGTH]
     registers[LAST] = registers[TRACKED] = ROOT
     _find_match(automaton)

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral
 from typing import Any, TypeAlias
 
 Text: TypeAlias = str | Sequence[int]
@@ -65,15 +66,14 @@ class LookupConfig:
         if self.remember and not self.memory:
             raise ValueError("lookup option remember is True, but no namespace is named: add memory")
         if self.prediction is not None:
-            _check_text("prediction", self.prediction)
+            object.__setattr__(self, "prediction", _checked_text("prediction", self.prediction))
         if isinstance(self.references, str) or not isinstance(self.references, Sequence):
             raise TypeError(
                 f"lookup option references must be a list of texts or of lists of token ids, got "
                 f"{_brief(self.references)}: wrap a single text in a list"
             )
-        object.__setattr__(self, "references", tuple(self.references))
-        for i, reference in enumerate(self.references):
-            _check_text(f"references[{i}]", reference)
+        checked = (_checked_text(f"references[{i}]", reference) for i, reference in enumerate(self.references))
+        object.__setattr__(self, "references", tuple(checked))
 
     @classmethod
     def parse(cls, options: "LookupConfig | Mapping[str, Any] | bool | None") -> "LookupConfig | None":
@@ -133,9 +133,12 @@ def _check_integer(name: str, value: object, least: int) -> None:
         raise ValueError(f"lookup option {name} must be at most {_MOST}, got {value}")
 
 
-def _check_text(name: str, value: object) -> None:
+def _checked_text(name: str, value: Any) -> Text:
+    """Return a text as it is, and token ids as plain integers; raises TypeError if it is neither."""
     if isinstance(value, str):
-        return
+        return value
     ids = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(ids, Sequence) or not all(isinstance(t, int) and not isinstance(t, bool) for t in ids):
+    kinds = set(map(type, ids)) if isinstance(ids, Sequence) else {type(None)}
+    if not all(issubclass(kind, Integral) and kind is not bool for kind in kinds):
         raise TypeError(f"lookup option {name} must be text or a list of token ids, got {_brief(value)}")
+    return tuple(map(int, ids))

@@ -37,7 +37,7 @@ class Match(NamedTuple):
     length: int
     latest: int
     first: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class SuffixIndex:
@@ -92,12 +92,23 @@ class SuffixIndex:
         >>> index.continuation(index.longest_match().latest, 4)
         array([6], dtype=int32)
         """
-        if self._length == (self._boundaries[-1] + 1 if self._boundaries else 0):
-            return
-        self._text_with_room(self._length + 1)
-        kernels.end_document(self._arrays)
-        self._boundaries.append(self._length)
-        self._length += 1
+        if self._length > (self._boundaries[-1] + 1 if self._boundaries else 0):
+            self.skip(1)
+
+    def skip(self, positions: int) -> None:
+        """Let so many positions hold no token: what stands there is never matched nor continued, like a boundary.
+
+        >>> index = SuffixIndex([5, 6])
+        >>> index.skip(3)
+        >>> index.extend([5])
+        >>> index.longest_match(), len(index)
+        (Match(length=1, latest=0, first=0, count=1), 6)
+        """
+        stop = self._length + positions
+        self._text_with_room(stop)
+        kernels.end_document(self._arrays, positions)
+        self._boundaries.extend(range(self._length, stop))
+        self._length = stop
 
     def longest_match(self) -> Match:
         """The longest suffix of the current document, up to `max_match` tokens, that also ends earlier.
@@ -236,7 +247,7 @@ def _warm_up() -> None:
     arrays = _empty(max_match=1)
     arrays[0][:2] = 0
     kernels.extend(arrays, 2)
-    kernels.end_document(arrays)
+    kernels.end_document(arrays, 1)
     kernels.rehash(arrays, _rows(1, 4))
 
 

@@ -22,8 +22,11 @@ class Settings:
     def __post_init__(self) -> None:
         if self.tokenizer is not None and not isinstance(self.tokenizer, str):
             raise TypeError(f"tokenizer must be text, got {self.tokenizer!r}; see tokenizer_identity")
-        _check_limit("budget", self.budget, int)
-        _check_limit("expiry", self.expiry, (int, float))
+        _check_limit("budget", self.budget)
+        _check_limit("expiry", self.expiry)
+        if self.budget is not None and self.budget != int(self.budget):
+            raise ValueError(f"budget must be a whole number of bytes, got {self.budget!r}; round it")
+        object.__setattr__(self, "budget", None if self.budget is None else int(self.budget))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,10 @@ def _checked_text(tokens: Tokens, name: str) -> Ints:
     return ids.astype(np.int32)
 
 
-def _check_limit(name: str, value: Any, kinds: Any) -> None:
+def _check_limit(name: str, value: Any) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, kinds):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, got {value!r}; use None for no limit")
     if not 0 < value < float("inf"):
         raise ValueError(f"{name} must be above 0, got {value}; use None for no limit")

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from lookahead.candidates import (
 from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.handle import Handle
-from lookahead.index import MAX_TOKEN, SuffixIndex
+from lookahead.index import MAX_TOKEN, SuffixIndex, Tokens
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, PLANNED, ROW, empty_plan, learn_step, plan_step
@@ -45,7 +46,8 @@ class LookupProposer:
         references: Token ids of texts to copy from that are not part of the prompt, most relevant last.
         prediction: Token ids of the text that the output is expected to resemble.
         stop_tokens: A draft ends after the first of these (end of sequence: nothing follows it).
-        banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them).
+        banned_tokens: A draft ends before the first of these (image placeholders: no text model emits them), and no
+            match crosses one in the prompt.
         pacing: What is known of the model's costs and of how drafts fare; learns from every step. New when None.
         memory: Earlier outputs and corpora to copy from, or None.
         vocabulary: Ids from here on are no tokens of the model; a draft ends before them.
@@ -66,9 +68,9 @@ class LookupProposer:
     def __init__(
         self,
         config: LookupConfig,
-        prompt: Sequence[int] = (),
-        references: Iterable[Sequence[int]] = (),
-        prediction: Sequence[int] | None = None,
+        prompt: Tokens = (),
+        references: Iterable[Tokens] = (),
+        prediction: Tokens | None = None,
         stop_tokens: Collection[int] = (),
         banned_tokens: Collection[int] = (),
         pacing: Pacing | None = None,
@@ -102,7 +104,7 @@ class LookupProposer:
         self._limits = np.array(list(self._ends.items()), np.int64).reshape(len(self._ends), 2)
         fixed = self._documents, self._limits, self._swaps, self._trail, *self._candidates, *self._plan
         self._handle = Handle(fixed, self.text_start, config.min_match, vocabulary)
-        self.extend(prompt)
+        self._begin(np.asarray(prompt), banned_tokens)
 
     @property
     def index(self) -> SuffixIndex:
@@ -239,7 +241,8 @@ class LookupProposer:
         known = facts[: self._candidates.count[0], [SOURCE, MATCH]].tolist()
         named = [(SOURCES[source], matched) for source, matched in known]
         sources = tuple(named[row] for row in rows) if len(set(rows)) > 1 else ()
-        return Draft(tokens, parents, *named[self._plan.chosen[ROW]], origins, sources)
+        source, matched = named[self._plan.chosen[ROW]]
+        return Draft(tokens, parents, source, matched, origins, sources)
 
     def _was_foreseen(self, source: int, token: int) -> bool:
         """Whether a candidate of this source begins with the token that came."""
@@ -255,7 +258,17 @@ class LookupProposer:
         origins = tuple(self._candidates.origins[row, :length].tolist())
         return Draft(tokens, (), SOURCES[facts[SOURCE]], int(facts[MATCH]), origins)
 
-    def _add(self, text: Sequence[int], source: int) -> tuple[int, int]:
+    def _begin(self, prompt: NDArray[np.integer[Any]], banned_tokens: Collection[int]) -> None:
+        """Index the prompt; placeholders, which are never drafted and come by the thousand, are passed over."""
+        never = (prompt >= self._vocabulary) | np.isin(prompt, list(banned_tokens))
+        edges = np.flatnonzero(np.diff(never)) + 1
+        for part, is_skipped in zip(np.split(prompt, edges), never[[0, *edges]], strict=True) if len(prompt) else ():
+            if is_skipped:
+                self._index.skip(len(part))
+            else:
+                self._index.extend(part)
+
+    def _add(self, text: Tokens, source: int) -> tuple[int, int]:
         """Index a document; return where it ends and what it is."""
         self._index.extend(text)
         self._index.end_document()

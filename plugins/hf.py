@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from torch import Tensor
 from transformers.generation.configuration_utils import GenerationConfig
@@ -27,7 +27,7 @@ from lookahead.plugins import versions
 from lookahead.plugins.hf_arguments import ENCODER_TEXT, Call
 from lookahead.plugins.hf_calibrate import calibrate
 from lookahead.plugins.hf_call import run
-from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of
+from lookahead.plugins.hf_state import ModelState, drop_state, logger, set_state, state_of, unwrapped
 from lookahead.proposer import warm_up
 from lookahead.stats import DecodingStats
 
@@ -47,9 +47,10 @@ Options: TypeAlias = LookupConfig | Mapping[str, Any] | bool | None
 
 @dataclass
 class _Request:
-    """What one ``generate`` call asked for, until ``_sample`` takes it."""
+    """What one ``generate`` call asked for, until ``_sample`` takes it; None is nothing of its own."""
 
-    config: LookupConfig | None
+    lookup: LookupConfig | Literal[False] | None
+    generation_config: GenerationConfig | None = None
     taken: bool = False
 
 
@@ -61,23 +62,24 @@ class LookupGenerationMixin:
 
     def generate(self, *args: Any, lookup: Options = None, **kwargs: Any) -> Any:
         """Generate as the model's own ``generate`` does; ``lookup`` is a dict of options, True or False."""
-        if lookup is None:
+        outer = _request.get()
+        if lookup is None and outer is not None and not outer.taken:  # a model inside, or the assistant, of that call's
             return super().generate(*args, **kwargs)  # type: ignore[misc]
-        request = _Request(LookupConfig.parse(lookup))
+        request = _Request(None if lookup is None else LookupConfig.parse(lookup) or False)
         token = _request.set(request)
         try:
             result = super().generate(*args, **kwargs)  # type: ignore[misc]
         finally:
             _request.reset(token)
-        if not request.taken and request.config is not None:
-            forgets = "; its output was not remembered" if request.config.remember else ""
-            state_of(self).log_plain(
-                self, f"the call was decoded by another method (beams, an assistant model){forgets}"
-            )
+        if not request.taken and not getattr(request.generation_config, "is_assistant", False):
+            _note_other_method(self, request, kwargs.get("assistant_model"))
         return result
 
     def _get_logits_processor(self, generation_config: GenerationConfig, *args: Any, **kwargs: Any) -> Any:
         # The one place where generate hands on what the encoder reads together with this call's own config.
+        request = _request.get()
+        if request is not None and request.generation_config is None:
+            request.generation_config = generation_config
         if self.config.is_encoder_decoder:  # type: ignore[attr-defined]
             setattr(generation_config, ENCODER_TEXT, kwargs.get("encoder_input_ids"))
         return super()._get_logits_processor(generation_config, *args, **kwargs)  # type: ignore[misc]
@@ -92,6 +94,8 @@ class LookupGenerationMixin:
         streamer: Any = None,
         **model_kwargs: Any,
     ) -> Any:
+        assists = getattr(generation_config, "is_assistant", False)  # a short draft for another model, each time anew
+        config, asked = (None, False) if assists else _wanted(self, generation_config)
         call = Call(
             input_ids,
             logits_processor,
@@ -100,9 +104,9 @@ class LookupGenerationMixin:
             synced_gpus,
             streamer,
             model_kwargs,
+            asked,
         )
-        assists = getattr(generation_config, "is_assistant", False)  # a short draft for another model, each time anew
-        return run(self, call, None if assists else _wanted(self, generation_config))
+        return run(self, call, config)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.
@@ -115,7 +119,7 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
 
     Args:
         model: A transformers model with ``generate`` (a PEFT wrapper's base model is found).
-        tokenizer: Needed only for ``prediction`` and ``references`` given as text.
+        tokenizer: Needed only for ``prediction`` and ``references`` given as text; or a processor that holds it.
         lookup: Default options for this model, as in :meth:`lookahead.LookupConfig.parse`.
         memory: Store that the lookup option ``memory`` names a namespace of.
 
@@ -128,7 +132,7 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
         ImportError: The installed transformers or torch is not supported.
     """
     versions.check_versions()
-    target = _unwrapped(model)
+    target = unwrapped(model)
     defaults = LookupConfig.parse(lookup)
     if not isinstance(target, GenerationMixin):
         raise TypeError(
@@ -143,12 +147,19 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
     if not _samples_itself(type(target)):
         logger.warning("%s has a sampling loop of its own: it is left as it is", type(target).__name__)
         return model
+    tokenizer = _inside(tokenizer)
+    _check_tokenizer(memory, tokenizer)
     if not is_enabled(target):
         target.__class__ = _enabled_class(type(target))
-    _check_tokenizer(memory, tokenizer)
     warm_up()
     set_state(target, ModelState(defaults, tokenizer, memory, knowledge=state_of(target).knowledge))
     return model
+
+
+def _inside(tokenizer: Any) -> Any:
+    """Return the tokenizer of a processor, which itself would take a text for an image; any other as it is."""
+    held = getattr(tokenizer, "tokenizer", None)
+    return held if hasattr(held, "get_vocab") and not hasattr(tokenizer, "get_vocab") else tokenizer
 
 
 def _check_tokenizer(memory: MemoryStore | None, tokenizer: Any) -> None:
@@ -165,7 +176,7 @@ def _check_tokenizer(memory: MemoryStore | None, tokenizer: Any) -> None:
 
 def disable(model: Any) -> Any:
     """Give the model its own ``generate`` back; without effect on a model that is not enabled."""
-    target = _unwrapped(model)
+    target = unwrapped(model)
     if is_enabled(target):
         target.__class__ = _base(type(target))
         drop_state(target)
@@ -174,7 +185,7 @@ def disable(model: Any) -> Any:
 
 def is_enabled(model: Any) -> bool:
     """Return whether :func:`enable` was called on the model."""
-    return isinstance(_unwrapped(model), LookupGenerationMixin)
+    return isinstance(unwrapped(model), LookupGenerationMixin)
 
 
 def stats(model: Any) -> DecodingStats:
@@ -182,7 +193,7 @@ def stats(model: Any) -> DecodingStats:
 
     They grow while the call runs, so a streamer may read them.
     """
-    return state_of(_unwrapped(model)).stats()
+    return state_of(unwrapped(model)).stats()
 
 
 def save_learned(model: Any, path: str | PathLike[str]) -> None:
@@ -191,7 +202,7 @@ def save_learned(model: Any, path: str | PathLike[str]) -> None:
     Raises:
         OSError: The file can't be written.
     """
-    state_of(_unwrapped(model)).knowledge.save(path)
+    state_of(unwrapped(model)).knowledge.save(path)
 
 
 def load_learned(model: Any, path: str | PathLike[str]) -> None:
@@ -201,7 +212,7 @@ def load_learned(model: Any, path: str | PathLike[str]) -> None:
         OSError: The file can't be read.
         ValueError: It is no such file, or was written by a version that learned other things.
     """
-    state_of(_unwrapped(model)).knowledge.load(path)
+    state_of(unwrapped(model)).knowledge.load(path)
 
 
 def lookup_generate(
@@ -217,29 +228,59 @@ def lookup_generate(
 ) -> Any:
     """Decode one call with drafts: ``model.generate(**inputs, custom_generate=hf.lookup_generate)``.
 
-    The second door, for models that shall not be enabled. ``generate`` hands a custom function neither its streamer
+    The second door, for models that need not be enabled; without ``lookup`` the options are those of any other call of
+    the model. ``generate`` hands a custom function neither its streamer
     nor its tokenizer: bind the streamer yourself, ``custom_generate=partial(hf.lookup_generate, streamer=streamer)``
     (and pass it to ``generate`` too, which feeds it the prompt), and use :func:`enable` for ``stop_strings``.
     """
     versions.check_versions()
-    call = Call(input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs)
-    return run(model, call, LookupConfig.parse(lookup))
+    config, asked = _wanted(model, generation_config, lookup)
+    call = Call(
+        input_ids,
+        logits_processor,
+        stopping_criteria,
+        generation_config,
+        synced_gpus,
+        streamer,
+        model_kwargs,
+        asked,
+    )
+    return run(model, call, config)
 
 
-def _wanted(model: Any, generation_config: GenerationConfig) -> LookupConfig | None:
-    """Return the options of this call: its ``lookup=``, else the generation config's, else the model's."""
+def _wanted(
+    model: Any, generation_config: GenerationConfig, lookup: Options = None
+) -> tuple[LookupConfig | None, bool]:
+    """Return the options of this call, its ``lookup=`` or else the configured ones, and whether it asks for drafts."""
     request = _request.get()
     if request is not None and not request.taken:
         request.taken = True
-        return request.config
+        lookup = request.lookup if lookup is None else lookup
+    if lookup is None:
+        return _configured(model, generation_config), False
+    config = LookupConfig.parse(lookup)
+    return config, config is not None
+
+
+def _configured(model: Any, generation_config: GenerationConfig | None) -> LookupConfig | None:
+    """Return the options of calls that have none of their own: the generation config's, else the model's."""
     configured = getattr(generation_config, "lookup", None)
     return state_of(model).defaults if configured is None else LookupConfig.parse(configured)
 
 
-def _unwrapped(model: Any) -> Any:
-    """Return the transformers model inside a PEFT or torch.compile wrapper."""
-    model = getattr(model, "_orig_mod", model)
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
+def _note_other_method(model: Any, request: _Request, assistant: Any) -> None:
+    """Let the figures be those of a call that did not come to ``_sample``, and say in the log that it was plain."""
+    generation = request.generation_config
+    method = "a generate of its own" if generation is None else generation.get_generation_mode(assistant).value
+    if method in ("greedy_search", "sample"):
+        method = "custom_generate"
+    config = _configured(model, generation) if request.lookup is None else request.lookup
+    if not config:
+        state_of(model).begin()
+        return
+    reason = f"the call was decoded by another method ({method.replace('_', ' ')})"
+    state_of(model).begin(reason)
+    state_of(model).log_plain(model, reason + ("; its output was not remembered" if config.remember else ""))
 
 
 @cache

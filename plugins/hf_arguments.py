@@ -17,7 +17,7 @@ _CACHE_NAMES = ("cache", "past_key_values", "cache_params")
 
 @dataclass
 class Call:
-    """The arguments that transformers hands to ``_sample``."""
+    """The arguments that transformers hands to ``_sample``, and whether the call's own ``lookup=`` asks for drafts."""
 
     input_ids: Tensor
     logits_processor: LogitsProcessorList
@@ -26,6 +26,7 @@ class Call:
     synced_gpus: bool
     streamer: Any
     model_kwargs: dict[str, Any]
+    asked: bool = False
 
     @property
     def cache(self) -> Any:

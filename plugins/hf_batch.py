@@ -63,8 +63,9 @@ class HFBatchTarget:
         """Read the prompts; return each row's logits of its first new token, shape ``[1, vocabulary]``."""
         ids = torch.cat([row.input_ids for row in self._output.rows])
         mask = self._kwargs.get("attention_mask")
-        self._seen = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.to(ids.device) != 0
-        self._text = self._seen.sum(dim=1).tolist()
+        seen = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask != 0
+        self._seen = seen.to(self._device)  # the prompts may lie elsewhere
+        self._text = seen.sum(dim=1).tolist()
         outputs = self._model._prefill(ids, self._config, self._kwargs, is_first_iteration=True)
         self._kwargs[self._cache_name] = outputs.get(self._cache_name, self.cache)
         positions = self._kwargs.pop("position_ids", None)
@@ -132,7 +133,11 @@ class HFBatchTarget:
         else:
             self._close_holes(live)
 
-    def close(self, cache_is_returned: bool) -> None:
+    def __enter__(self) -> "HFBatchTarget":
+        """Begin to write, after the prefill."""
+        return self
+
+    def __exit__(self, *_: Any) -> None:
         """Nothing outlives a batch: its cache lacks the rows that ended."""
 
     @property

@@ -34,6 +34,9 @@ class Rollback(Protocol):
     def keep(self, read: int, kept: int) -> None:
         """Settle a forward that brought the cache to ``read`` tokens, of which the first ``kept`` are committed."""
 
+    def undo(self) -> None:
+        """Take back what a forward has left that broke off, perhaps between two layers."""
+
     def close(self, returned: bool) -> None:
         """Leave the cache as plain generation would, if it is ``returned``."""
 
@@ -44,6 +47,7 @@ class CropRollback:
     def __init__(self, cache: Cache, cached: int) -> None:
         self.cached = cached
         self.cache = cache
+        self._past = max(0, cached_tokens(cache) - cached)
         self._recorded = [getattr(layer, "record_past", None) for layer in cache.layers]
         cache.activate_past_recording()
         start_growing(cache)
@@ -59,6 +63,13 @@ class CropRollback:
         """Crop to ``kept`` tokens; also called with nothing to crop, to shrink windows to their size."""
         self.cache.crop(kept - read)
         self.cached = kept
+
+    def undo(self) -> None:
+        """Crop every layer to what it held before."""
+        for layer in self.cache.layers:
+            surplus = _surplus(layer, self._past + self.cached)
+            if surplus > 0:
+                layer.crop(-surplus)
 
     def close(self, returned: bool) -> None:
         """Stop recording the past where we started it, and growing in place."""
@@ -88,10 +99,14 @@ class SnapshotRollback:
     def keep(self, read: int, kept: int) -> None:
         """Keep the forward if all of it was committed; otherwise undo it and leave its tokens to be read again."""
         if read == kept:
-            self.cached = kept
+            self.cached, self._restore = kept, []
         else:
-            for restore in self._restore:
-                restore()
+            self.undo()
+
+    def undo(self) -> None:
+        """Restore what is held; a forward without a draft is left where it broke off, as plain generation leaves it."""
+        for restore in self._restore:
+            restore()
         self._restore = []
 
     def close(self, returned: bool) -> None:
@@ -102,7 +117,17 @@ def rollback_for(cache: Cache, cached: int) -> Rollback:
     """Return the cheapest rollback for a cache, after its prefill (before it, layers don't know what they hold)."""
     layers = decoder_cache(cache)
     crops = layers.is_croppable and all(_is_known(layer) or "crop" in vars(type(layer)) for layer in layers.layers)
-    return CropRollback(layers, cached) if crops else SnapshotRollback(layers, cached)
+    # Recording makes a cache of fixed size one that is not compiled, and then no mask hides the places still empty.
+    unmasked = layers.is_compileable and any(hasattr(layer, "record_past") for layer in layers.layers)
+    return CropRollback(layers, cached) if crops and not unmasked else SnapshotRollback(layers, cached)
+
+
+def _surplus(layer: Any, length: int) -> int:
+    """Return how many tokens beyond ``length`` a layer has read; convolutions hold these behind their kernel's."""
+    if isinstance(layer, CacheLayerMixin):
+        return int(layer.get_seq_length()) - length
+    states = getattr(layer, "conv_states", {}).items()
+    return max((state.shape[-1] - layer.conv_kernel_size[i] for i, state in states if state is not None), default=0)
 
 
 def _is_known(layer: Any) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from lookahead.plugins.hf_cache import CropRollback, rollback_for
 from lookahead.plugins.hf_check import Reading
-from lookahead.plugins.hf_state import state_of
+from lookahead.plugins.hf_state import state_of, unwrapped
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
@@ -39,6 +39,7 @@ def calibrate(
         >>> calibrate(model, context=256)                          # doctest: +SKIP
         [(1, 0.048), (2, 0.083), ...]
     """
+    model = unwrapped(model)
     limit = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     if context < 1 or (limit is not None and context + max(widths) > limit):
         raise ValueError(f"context must be from 1 to {(limit or 0) - max(widths)} tokens for this model, got {context}")

@@ -1,7 +1,7 @@
 """One ``generate`` call, from the arguments of ``_sample`` to its result."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +38,8 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     """
     if config is None:
         return _run_plainly(model, call, "")
-    check_token_ids(model, "input_ids", call.input_ids)
+    if call.model_kwargs.get("inputs_embeds") is None:  # beside embeddings, ids are never looked up
+        check_token_ids(model, "input_ids", call.input_ids)
     reason = plain_reason(model, call, config)
     if reason is not None:
         state_of(model).log_plain(model, reason)
@@ -96,8 +97,7 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
         target = HFBatchTarget(model, output, generation, call.model_kwargs, max_length)
     started = perf_counter()
     logits = target.prefill()
-    returned = generation.return_dict_in_generate or getattr(target.cache, "_is_user_defined", False)
-    with _closing(target, returned), _decode_mode(model):
+    with target, _decode_mode(model):
         for row, choose in enumerate(output.choosers(output.live(), logits)):
             token = choose(0)
             output.emit(row, token)
@@ -167,9 +167,10 @@ def _other_start(tokenizer: Any, text: str, ids: list[int]) -> list[int]:
 
 
 def _prompts(model: Any, call: Call) -> list[list[int]]:
-    """Return the token ids of each row's prompt without padding."""
+    """Return the token ids of each row's prompt without padding; negative placeholders become an id of no token."""
     name = "decoder_attention_mask" if model.config.is_encoder_decoder else "attention_mask"
-    return _without_padding(call.input_ids, call.model_kwargs.get(name))
+    ids = call.input_ids.masked_fill(call.input_ids < 0, vocabulary_of(model) or MAX_TOKEN)
+    return _without_padding(ids, call.model_kwargs.get(name))
 
 
 def _encoder_texts(model: Any, call: Call) -> list[list[int]]:
@@ -200,17 +201,6 @@ def _token_ids(model: Any, name: str, text: Any) -> list[int]:
     ids = text.tolist() if hasattr(text, "tolist") else list(text)
     check_token_ids(model, f"lookup option {name}", ids)
     return ids
-
-
-@contextmanager
-def _closing(target: HFTarget | HFBatchTarget, cache_is_returned: bool) -> Iterator[None]:
-    """Leave the cache right, also when a streamer or a criterion raises or the user interrupts."""
-    try:
-        yield
-    except BaseException:
-        target.close(cache_is_returned=False)
-        raise
-    target.close(cache_is_returned)
 
 
 def _decode_mode(model: Any) -> Any:

@@ -13,6 +13,7 @@ from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import decoder_cache, rollback_for
 from lookahead.plugins.hf_known import EXACT
+from lookahead.plugins.hf_parts import foreign_parts
 from lookahead.plugins.hf_state import state_of
 from lookahead.plugins.hf_tree import keep_branch, tree_inputs
 
@@ -26,19 +27,20 @@ _INEXACT_WHEN_STATIC = frozenset({"gpt_neo", "led"})
 def block_forward_reason(model: Any, call: Call) -> str | None:
     """Return why the model's reading of several tokens at once can't be trusted, or None when it can.
 
-    Known architectures are; of others, and of recurrent layers, whose kernels differ between machines, it is measured
-    once per model, dtype and kind of cache.
+    Known architectures are; of others, of recurrent layers, whose kernels differ between machines, and of models with
+    parts that are not transformers' own it is measured once per model, its parts, dtype and kind of cache.
     """
     kind, cache = model.config.model_type, decoder_cache(call.cache)
     static = isinstance(cache, StaticCache)
     if kind in _INEXACT or (static and kind in _INEXACT_WHEN_STATIC):
         return f"the multi-token forward of {kind} models is not exact in transformers"
-    if kind in EXACT and not any(hasattr(layer, "recurrent_states") for layer in cache.layers):
+    foreign = foreign_parts(model)
+    if kind in EXACT and not foreign and not any(hasattr(layer, "recurrent_states") for layer in cache.layers):
         return None
-    checked = state_of(model).checked
-    if (model.dtype, static) not in checked:
-        checked[model.dtype, static] = _measured(model, call, static)
-    return checked[model.dtype, static]
+    checked, measured = state_of(model).checked, (model.dtype, static, foreign)
+    if measured not in checked:
+        checked[measured] = _measured(model, call, static)
+    return checked[measured]
 
 
 def _measured(model: Any, call: Call, static: bool) -> str | None:
@@ -79,13 +81,14 @@ def block_forward_error(
         inputs: Further arguments of every forward (what the encoder has read).
         static: Use a cache of fixed size.
         prefix: Tokens of the prefill before the comparison.
-        block: Tokens compared; in the second reading all but the first are wrong at first, and taken back.
+        block: Tokens compared; in the second reading all but the first are wrong at first, and taken back. One token
+            more is then read alone, as in a step without a draft.
     """
-    places = torch.arange(prefix + block, device=model.device)[None]
+    places = torch.arange(prefix + block + 1, device=model.device)[None]
     ids = (places * 31 + 7).remainder(model.get_input_embeddings().num_embeddings)
     single = Reading(model, inputs or {}, static)
     single.read(ids[:, :prefix])
-    expected = torch.cat([single.read(ids[:, : i + 1]) for i in range(prefix, prefix + block)])
+    expected = torch.cat([single.read(ids[:, : i + 1]) for i in range(prefix, prefix + block + 1)])
     reading = Reading(model, inputs or {}, static)
     reading.read(ids[:, :prefix])
     rollback = rollback_for(reading.cache, prefix)
@@ -93,8 +96,9 @@ def block_forward_error(
     wrong = torch.cat([ids[:, : prefix + 1], ids[:, : block - 1]], dim=1)
     first = reading.read(wrong)[:1]
     rollback.keep(prefix + block, prefix + 1)
-    again = reading.read(ids, rollback.cached)[1 - block :]
-    difference = (torch.cat([first, again]) - expected).abs().max()
+    again = reading.read(ids[:, :-1], rollback.cached)[1 - block :]
+    rollback.keep(prefix + block, prefix + block)
+    difference = (torch.cat([first, again, reading.read(ids)]) - expected).abs().max()
     return float(difference / expected.abs().max().clamp_min(1e-6))
 
 

@@ -55,14 +55,15 @@ def examine(model: Any, context: int = 512) -> Examination:
     """Examine a decoder-only model: one short call, the self-check, and forward passes of each width.
 
     Args:
-        model: A transformers model with ``generate``; it is enabled by this.
+        model: A transformers model with ``generate``; it is enabled by this where it is not yet.
         context: Tokens in the cache while steps are timed.
 
     Example:
         >>> examine(model).plain_reason                              # doctest: +SKIP
         ''
     """
-    hf.enable(model)
+    if not hf.is_enabled(model):
+        hf.enable(model)
     cache = _generated_cache(model)
     reason = hf.stats(model).plain_reason
     layered = cache is not None and hasattr(cache, "layers")

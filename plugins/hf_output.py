@@ -38,7 +38,7 @@ class HFRow:
         self.logits: tuple[Tensor, ...] | None = () if wanted and generation_config.output_logits else None
         self.prompt_length = self.length = input_ids.shape[1]
         self.stopped = False
-        self._ids = input_ids.clone()
+        self._ids = input_ids.to(torch.long, copy=True)  # what plain generation makes of ids of other kinds
         self._processors = logits_processor
         self._criteria = stopping_criteria
         self._host_stops = host_stops(stopping_criteria)

@@ -13,6 +13,7 @@ from lookahead.config import LookupConfig
 from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache
 from lookahead.plugins.hf_check import block_forward_reason
+from lookahead.plugins.hf_parts import hook_reason
 from lookahead.plugins.hf_target import has_longrope, rescaling_length
 
 # Processors that look at one row alone, so that rows may be processed one by one.
@@ -78,7 +79,7 @@ def _call_reason(model: Any, call: Call) -> str | None:
         return "it is in training mode, where dropout draws random numbers in every forward"
     if config.return_dict_in_generate and (config.output_attentions or config.output_hidden_states):
         return "output_attentions and output_hidden_states are recorded token by token"
-    return None
+    return hook_reason(model, call.asked)
 
 
 def _has_virtual_tokens(model: Any) -> bool:

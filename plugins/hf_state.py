@@ -79,6 +79,12 @@ def set_state(model: Any, state: ModelState) -> None:
     model.__dict__[_ATTRIBUTE] = state
 
 
+def unwrapped(model: Any) -> Any:
+    """Return the transformers model inside a PEFT or torch.compile wrapper, which is the one that has a state."""
+    model = getattr(model, "_orig_mod", model)
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def drop_state(model: Any) -> None:
     """Forget a model's state."""
     model.__dict__.pop(_ATTRIBUTE, None)

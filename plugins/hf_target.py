@@ -49,7 +49,8 @@ class HFTarget:
         self._prefix = "decoder_" if model.config.is_encoder_decoder else ""
         self._rollback: Rollback
         self._past = 0  # tokens that the cache holds before the text
-        self._read = 0
+        self._before = 0  # tokens of the text when the step began
+        self._read = 0  # tokens that the step brings the cache to; 0 between steps
         self._step_outputs: Any = None
         self._draft = EMPTY
 
@@ -95,7 +96,7 @@ class HFTarget:
         """Read what the cache lacks of the text, and the draft; return its ``[len(draft) + 1, vocabulary]`` logits."""
         (draft,) = drafts
         ids = self._text.with_draft(draft.tokens + self._padding(draft))
-        self._read = ids.shape[1]
+        self._before, self._read = self._text.length, ids.shape[1]
         width = self._read - self._rollback.cached
         if len(draft):
             self._rollback.before_draft()
@@ -161,23 +162,47 @@ class HFTarget:
         if cache is self.cache:
             self._rollback.keep(self._read, self._kept(self._text.length - 1))
         else:  # the model has read the text anew
+            self._rollback.close(_outlives(self.cache))
             self._rollback = rollback_for(cache, self._read)
         self._advance(outputs, emitted[0])
+        self._read = 0
 
     def _keep_branch(self, emitted: int) -> None:
         """Put the accepted branch where a chain would stand: behind the text as it was before the step."""
         nodes = self._draft.path(self._text.input_ids[0, -emitted:].tolist())
         keep_branch(self.cache, self._past + self._text.length - emitted, nodes[: emitted - 1])
 
-    def close(self, cache_is_returned: bool) -> None:
-        """Leave the cache as plain generation would; one that outlives the call also reads what it still lacks."""
+    def __enter__(self) -> "HFTarget":
+        """Begin to write, after the prefill."""
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: Any) -> None:
+        """Leave the cache as plain generation would, also when a streamer or a criterion raises or the user interrupts.
+
+        One that outlives the call holds no token of a draft that was not emitted, and all of the text but its last
+        token.
+        """
+        returned = _outlives(self.cache) or (failure is None and bool(self._config.return_dict_in_generate))
+        forward_failed = bool(self._read) and self._step_outputs is None
+        if returned and self._read:
+            self._settle()
         behind = self._text.length - 1 - self._rollback.cached
-        if cache_is_returned and behind > 0:
+        if returned and behind > 0 and not forward_failed:
             ids = self._text.input_ids[:, :-1]
             inputs = self._model.prepare_inputs_for_generation(ids, next_sequence_length=behind, **self._lengthened(-1))
             with grouped_attention():
                 self._model(**inputs, return_dict=True)
-        self._rollback.close(cache_is_returned)
+        self._rollback.close(returned)
+
+    def _settle(self) -> None:
+        """Keep what was emitted of a step that broke off, and take back the rest of its draft."""
+        emitted = self._text.length - self._before
+        if self._step_outputs is None:
+            self._rollback.undo()
+        elif emitted:
+            self.commit([emitted])
+        else:
+            self._rollback.keep(self._read, self._kept(self._before))
 
     @property
     def cache(self) -> Cache:
@@ -197,6 +222,11 @@ class HFTarget:
             if tokens and isinstance(kwargs.get(name), Tensor):
                 kwargs[name] = _extended(kwargs[name], tokens, value, counted=name.endswith("position_ids"))
         return kwargs
+
+
+def _outlives(cache: Cache) -> bool:
+    """Whether a cache goes on after the call because the user brought it."""
+    return bool(getattr(cache, "_is_user_defined", False))
 
 
 def _extended(states: Tensor, tokens: int, value: int | None, counted: bool) -> Tensor:

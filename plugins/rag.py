@@ -18,7 +18,8 @@ from transformers.generation.streamers import BaseStreamer
 from lookahead.config import LookupConfig
 from lookahead.plugins import hf
 from lookahead.plugins.citations import MIN_CHARS, Citation, Passage, as_passages, check_positive, cite
-from lookahead.plugins.hf_state import state_of
+from lookahead.plugins.hf_parts import hook_reason
+from lookahead.plugins.hf_state import state_of, unwrapped
 from lookahead.plugins.rag_origins import PassageOrigins
 from lookahead.plugins.rag_prompt import PromptFormat, RagPrompt, context_length
 from lookahead.plugins.rag_stream import Stream, decoded
@@ -211,7 +212,7 @@ class _Call:
         tokens = tokens[0 if self.model.config.is_encoder_decoder else len(self.prompt.ids) :]
         text = decoded(self.tokenizer, tokens)
         stats = hf.stats(self.model)
-        if stats is before:  # beams and other methods keep none
+        if stats is before or not stats.generated_tokens:  # beams and other methods keep none
             stats = DecodingStats(len(self.prompt.ids), len(tokens), plain_reason="another method decoded")
         sources = PassageOrigins(
             self.tokenizer, self.prompt, self.passages, self.left_ids, self._references_before, stats
@@ -250,6 +251,9 @@ def _prepared(
     left = {i: form.passage_ids(known[i]) for i in reversed(range(len(known))) if i not in prompt.included}
     options = _with_references(model, lookup, generate_kwargs.get("generation_config"), list(left.values()))
     arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens}
+    settings = generate_kwargs.get("generation_config") or model.generation_config
+    if generate_kwargs.get("stop_strings") or getattr(settings, "stop_strings", None):
+        arguments["tokenizer"] = tokenizer
     if hf.is_enabled(model):  # not one that has a sampling loop of its own
         arguments["lookup"] = options
     return _Call(model, tokenizer, prompt, tuple(known), left, min_citation, arguments)
@@ -268,11 +272,11 @@ def _limit(model: Any, max_new_tokens: int, max_prompt_tokens: int | None) -> in
 
 def _with_references(model: Any, lookup: hf.Options, config: Any, left_ids: Sequence[list[int]]) -> hf.Options:
     """Return the call's options with the passages that did not fit as references; None leaves the model's own."""
-    if not left_ids:
-        return lookup
+    if not left_ids or (lookup is None and hook_reason(unwrapped(model), asked=False)):
+        return lookup  # references alone don't ask for what hooks of the user's own forbid
     if lookup is None:
         lookup = getattr(config or model.generation_config, "lookup", None)
-    options = state_of(hf._unwrapped(model)).defaults if lookup is None else LookupConfig.parse(lookup)
+    options = state_of(unwrapped(model)).defaults if lookup is None else LookupConfig.parse(lookup)
     if options is None:
         return False
     return replace(options, references=(*options.references, *left_ids))

@@ -37,8 +37,12 @@ class PromptFormat:
     ) -> None:
         self.tokenizer, self.system = tokenizer, system
         self._template_arguments = dict(template_arguments or {})
-        names = [re.escape(token.content) for token in tokenizer.added_tokens_decoder.values() if token.special]
-        self._controls = re.compile("|".join(names) or "(?!)")
+        added = tokenizer.added_tokens_decoder
+        # Mistral's own tokenizers name none, for no text of theirs becomes a control token, and they encode chats
+        # themselves instead of rendering a template.
+        self._encodes_chats = not isinstance(added, Mapping)
+        tokens = [] if self._encodes_chats else added.values()
+        self._controls = re.compile("|".join(re.escape(token.content) for token in tokens if token.special) or "(?!)")
 
     def prompt(self, question: str, passages: Sequence[Passage], limit: int | None) -> RagPrompt:
         """Return the prompt with every passage, in order, that fits whole into ``limit`` tokens beside the others.
@@ -81,6 +85,8 @@ class PromptFormat:
         return tuple(included)
 
     def _ids(self, content: str) -> list[int]:
+        if self._encodes_chats:
+            return self._rendered(content, tokenize=True)["input_ids"]
         if not getattr(self.tokenizer, "chat_template", None):
             opening = f"{self.system}\n\n" if self.system else ""
             return self._plain_ids(f"{opening}{content}\n\nAnswer:", add_special_tokens=True)
@@ -102,17 +108,17 @@ class PromptFormat:
         options = {"split_special_tokens": True} if self._controls.search(text) else {}
         return self.tokenizer(text, add_special_tokens=add_special_tokens, **options)["input_ids"]
 
-    def _rendered(self, content: str) -> str:
+    def _rendered(self, content: str, tokenize: bool = False) -> Any:
         user = {"role": "user", "content": content}
         if not self.system:
-            return self._apply([user])
+            return self._apply([user], tokenize)
         try:
-            return self._apply([{"role": "system", "content": self.system}, user])
+            return self._apply([{"role": "system", "content": self.system}, user], tokenize)
         except Exception:  # some templates refuse a system message, each in its own way
-            return self._apply([{"role": "user", "content": f"{self.system}\n\n{content}"}])
+            return self._apply([{"role": "user", "content": f"{self.system}\n\n{content}"}], tokenize)
 
-    def _apply(self, messages: list[dict[str, str]]) -> str:
-        options = {"add_generation_prompt": True, "tokenize": False, **self._template_arguments}
+    def _apply(self, messages: list[dict[str, str]], tokenize: bool) -> Any:
+        options = {"add_generation_prompt": True, "tokenize": tokenize, **self._template_arguments}
         return self.tokenizer.apply_chat_template(messages, **options)
 
 

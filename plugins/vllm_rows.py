@@ -51,8 +51,10 @@ class Row(LookupProposer):
     def follow(self, tokens: NDArray[Any]) -> bool:
         """Take in the tokens beyond those known; returns whether these are the same text, and takes nothing if not."""
         known = self.known
+        if len(tokens) < known:
+            return False
         tail = min(known, _TAIL)
-        if len(tokens) < known or not np.array_equal(self.index.tokens[-tail:], tokens[known - tail : known]):
+        if not _is_same(self.index.tokens[len(self.index) - tail :], tokens[known - tail : known]):
             return False
         if len(tokens) > known:
             self.extend(tokens[known:].tolist())
@@ -71,6 +73,11 @@ class Row(LookupProposer):
         wanted = ids[:-1] << 32 | ids[1:]
         places = np.searchsorted(self._foreseen, wanted)
         return (self._foreseen[np.minimum(places, len(self._foreseen) - 1)] == wanted).tolist()
+
+
+def _is_same(indexed: NDArray[Any], tokens: NDArray[Any]) -> bool:
+    """Return whether an indexed text is this one; where it has placeholders the index holds no token."""
+    return not ((indexed != tokens) & (indexed >= 0)).any()
 
 
 def pairs(tokens: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -115,7 +122,7 @@ class RowCache:
             if key in taken or not length < row.known <= len(tokens):
                 continue
             text = row.index.tokens[-row.known :]
-            if np.array_equal(text, tokens[: row.known]):
+            if _is_same(text, tokens[: row.known]):
                 best, length = key, row.known
         return best
 

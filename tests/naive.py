@@ -21,6 +21,10 @@ class NaiveIndex:
             self.text.append(-1)
             self.start = len(self.text)
 
+    def skip(self, positions):
+        self.text += [-1] * positions
+        self.start = len(self.text)
+
     def longest_match(self):
         return next(iter(self.matches()), Match(0, -1, -1, 0))
 

@@ -195,5 +195,5 @@ def test_an_unread_token_in_the_returned_cache_is_noticed() -> None:
             the_returned_cache_claim("falcon_h1", end_at)
 
     claim()
-    with patch.object(HFTarget, "close", lambda self, cache_is_returned: None), pytest.raises(AssertionError):
+    with patch.object(HFTarget, "__exit__", lambda *_: None), pytest.raises(AssertionError):
         claim()

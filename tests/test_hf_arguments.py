@@ -181,6 +181,18 @@ def test_the_second_door_needs_no_enabling() -> None:
     assert max(record.draft_tokens for record in hf.stats(model).records) == 3
 
 
+@pytest.mark.parametrize("lookup", [False, {"max_draft": 2}])
+def test_the_second_door_of_an_enabled_model_knows_its_options(lookup, caplog) -> None:
+    door = {"max_new_tokens": NEW, "custom_generate": hf.lookup_generate}
+    asked, configured = hf.enable(llama(), lookup=FIXED), hf.enable(llama(), lookup=lookup)
+    asked.generate(looping(), lookup=lookup, **door)
+    configured.generate(looping(), **door)
+    for model in (asked, configured):
+        widths = [record.draft_tokens for record in hf.stats(model).records]
+        assert max(widths, default=0) == (2 if lookup else 0)
+    assert "plainly" not in caplog.text
+
+
 def test_the_second_door_streams_with_a_bound_streamer() -> None:
     model, logs = llama(), []
     for custom in (False, True):

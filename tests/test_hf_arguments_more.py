@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -202,9 +203,42 @@ def test_other_decoding_methods_run_untouched(model, method, caplog) -> None:
     never_enabled = llama()
     torch.manual_seed(2)
     expected = never_enabled.generate(prompt(LENGTH), max_new_tokens=NEW, pad_token_id=0, **METHODS[method])
-    hf.enable(model)  # forgets what was said before
-    assert torch.equal(generate(model, True, **METHODS[method]), expected)
-    assert "another method" in caplog.text
+    for lookup in (None, True):
+        hf.enable(model)  # forgets what was said before
+        caplog.clear()
+        before = hf.stats(model)
+        assert torch.equal(generate(model, lookup, **METHODS[method]), expected)
+        assert re.search(r"another method \((beam|assisted)", caplog.text)
+        assert hf.stats(model) is not before
+        assert hf.stats(model).plain_reason
+
+
+def test_another_method_that_was_asked_to_be_plain_is_no_news(model, caplog) -> None:
+    hf.enable(model)
+    generate(model, False, num_beams=2)
+    assert "another method" not in caplog.text
+    assert not hf.stats(model).plain_reason
+    assert not hf.stats(model).generated_tokens
+
+
+def test_a_loop_that_was_handed_in_is_named(model, caplog) -> None:
+    hf.enable(model)
+    generate(model, None, custom_generate=lambda model, input_ids, *args, **kwargs: input_ids)
+    assert "custom generate" in caplog.text
+
+
+def test_a_model_that_hands_its_calls_to_another_says_so(caplog) -> None:
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4}
+    ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0, "sep_token_id": 1}
+    text = {"vocab_size": 64, "max_position_embeddings": 128, "encoder_hidden_size": 32, **sizes, **ends}
+    config = transformers.BlipConfig(text_config=text, vision_config={"image_size": 16, "patch_size": 8, **sizes})
+    model = hf.enable(transformers.BlipForConditionalGeneration(config).eval(), lookup={"draft_per_match": 4})
+    model.generate(pixel_values=torch.zeros(1, 3, 16, 16), input_ids=prompt(), max_new_tokens=3)
+    assert "a generate of its own" in caplog.text
+    hf.enable(model.text_decoder)
+    model.generate(pixel_values=torch.zeros(1, 3, 16, 16), input_ids=prompt(), max_new_tokens=9, lookup=False)
+    assert hf.stats(model.text_decoder).generated_tokens
+    assert not hf.stats(model.text_decoder).draft_tokens
 
 
 def test_an_assistant_model_drafts_as_it_does(model) -> None:
@@ -215,11 +249,14 @@ def test_an_assistant_model_drafts_as_it_does(model) -> None:
     assert torch.equal(llama().generate(prompt(LENGTH), max_new_tokens=NEW, pad_token_id=0), texts[0])
 
 
-def test_an_enabled_model_may_be_an_assistant(model) -> None:
+def test_an_enabled_model_may_be_an_assistant(model, caplog) -> None:
     plain = generate(model, False)
     target = llama()
     text = target.generate(prompt(LENGTH), max_new_tokens=NEW, pad_token_id=0, assistant_model=hf.enable(llama()))
     assert torch.equal(text, plain)
+    assert "another method" not in caplog.text
+    assert torch.equal(generate(model, None, assistant_model=hf.enable(llama())), plain)
+    assert "assisted" in hf.stats(model).plain_reason
 
 
 def test_devices_in_lockstep_run_plainly(model) -> None:

@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import MODELS, Random, Scripted, falcon_h1, gemma3, gpt2, llama, mistral, prompt, slow
-from transformers.generation.logits_process import LogitsProcessor
+from tiny import MODELS, Random, Scripted, as_argument, falcon_h1, gemma3, gpt2, llama, mistral, prompt, slow
+from transformers import DynamicCache, GenerationConfig
+from transformers.generation.logits_process import LogitsProcessor, LogitsProcessorList
+from transformers.generation.stopping_criteria import MaxLengthCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
 
 from lookahead.plugins import hf, hf_call
 from lookahead.plugins.hf_batch import HFBatchTarget
+from lookahead.plugins.hf_output import HFOutput
 
 NEW = 32
 ATTENTION = {builder.__name__: builder for builder in (llama, gpt2, mistral, gemma3)}
@@ -197,3 +200,20 @@ def test_recurrent_batches_run_plainly() -> None:
 
 def test_every_tiny_model_is_covered_by_one_of_the_two_claims() -> None:
     assert set(ATTENTION) < set(MODELS)
+
+
+def test_the_mask_of_a_batch_lies_where_the_model_does(monkeypatch) -> None:
+    """Prompts may lie elsewhere, where hooks carry what a forward reads; no tensor can lie on a second CPU."""
+    model, inputs = llama(), ragged()
+    criteria = StoppingCriteriaList([MaxLengthCriteria(40)])
+    config = GenerationConfig(do_sample=False)
+    config._pad_token_tensor = None
+    output = HFOutput(inputs["input_ids"], LogitsProcessorList(), criteria, config, None)
+    kwargs = {"attention_mask": inputs["attention_mask"], **as_argument(DynamicCache(config=model.config), model)}
+    with monkeypatch.context() as elsewhere, torch.no_grad():
+        elsewhere.setattr(type(model), "device", torch.device("meta"))
+        target = HFBatchTarget(model, output, config, {**kwargs, "use_cache": True}, 40)
+        elsewhere.undo()
+        target.prefill()
+    assert target._seen.device == target._leading([1, 2, 1, 3], 3).device == torch.device("meta")
+    assert target._text == [24, 10, 18, 30]

@@ -22,7 +22,7 @@ from lookahead.plugins.hf_target import HFTarget
 
 NEW = 30
 SETTINGS = {"max_new_tokens": NEW, "eos_token_id": None, "pad_token_id": 0}
-STATIC = ("llama", "gpt2", "mistral", "gemma3", "falcon_h1")
+STATIC = ("llama", "gpt2", "mistral", "gemma3", "lfm2", "falcon_h1")
 
 
 @cache

@@ -3,12 +3,14 @@
 from functools import wraps
 from typing import Any
 
+import peft
 import pytest
 import torch
 from tiny import llama, mamba2, prompt
 
 from lookahead.plugins import hf, hf_calibrate
 from lookahead.plugins.hf_calibrate import calibrate
+from lookahead.plugins.hf_state import unwrapped
 
 
 def test_the_measured_seconds_pace_the_drafts(monkeypatch) -> None:
@@ -42,3 +44,13 @@ def test_what_can_not_be_measured_is_said() -> None:
         calibrate(hf.enable(llama()), context=10**6)
     with pytest.raises(ValueError, match="can't be cropped"):
         calibrate(hf.enable(mamba2()), context=20, widths=(1, 2))
+
+
+def test_what_is_measured_of_a_wrapped_model_paces_its_drafts() -> None:
+    adapters = peft.LoraConfig(r=2, target_modules=["q_proj"])
+    for wrapped in (peft.get_peft_model(llama(), adapters).eval(), torch.compile(llama(), backend="eager")):
+        hf.enable(wrapped)
+        calibrate(wrapped, context=30, widths=(1, 4), repeats=1)
+        inner = unwrapped(wrapped)
+        assert inner._lookup_state.pacing(inner, 1).cost(30).seconds[4] > 0
+        assert list(inner._lookup_state.knowledge._pacings) == ["torch.float32,cpu,1"]

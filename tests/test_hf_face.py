@@ -1,17 +1,20 @@
 """Enabling, disabling and configuring a model: nothing else about it changes, and mistakes are named."""
 
 import copy
+import json
 import pickle
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 from tiny import VOCABULARY, llama, prompt
 
-from lookahead import LookupConfig
+from lookahead import LookupConfig, MemoryStore
 from lookahead.plugins import hf
+from lookahead.plugins.hf_examine import examine
 
 FIXED = {"draft_per_match": 4}  # a rule that looks at no clock, so that every run drafts the same
 
@@ -185,6 +188,15 @@ def test_the_lookup_option_of_a_model_that_is_not_enabled_is_an_error() -> None:
 def test_options_survive_json() -> None:
     config = LookupConfig(max_draft=7, prediction=[1, 2], references=["a", [3]])
     assert LookupConfig.parse(config.as_dict()) == config
+    assert LookupConfig.parse(json.loads(json.dumps(config.as_dict()))) == config
+
+
+@pytest.mark.parametrize("ids", [torch.tensor([1, 2]), np.array([1, 2]), [np.int64(1), np.int32(2)], range(1, 3)])
+def test_token_ids_of_any_kind_become_plain_ones(ids) -> None:
+    config = LookupConfig(prediction=ids, references=[ids, "a"])
+    assert config == LookupConfig(prediction=(1, 2), references=((1, 2), "a"))
+    assert {type(token) for token in config.prediction} == {int}
+    assert json.loads(json.dumps(config.as_dict()))["references"] == [[1, 2], "a"]
 
 
 def test_what_one_call_teaches_the_next_one_knows(model) -> None:
@@ -216,3 +228,48 @@ def test_what_was_loaded_before_enable_and_learned_before_a_second_one_stays(mod
     hf.load_learned(other, tmp_path / "learned.npz")
     loaded = other._lookup_state.knowledge
     assert hf.enable(other)._lookup_state.knowledge is loaded
+
+
+class Vocabulary:
+    """A tokenizer of single characters."""
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"a": 5, "b": 6}
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        return {"input_ids": [self.get_vocab()[char] for char in text if char in "ab"]}
+
+
+class Processor:
+    """It holds a tokenizer, and takes the first thing it is given for an image."""
+
+    tokenizer = Vocabulary()
+
+    def __call__(self, images: Any = None, text: Any = None) -> None:
+        raise ValueError("no image")
+
+
+def test_a_store_of_another_tokenizer_is_refused_and_nothing_is_enabled() -> None:
+    model = llama()
+    with pytest.raises(ValueError, match="memory was built with the tokenizer"):
+        hf.enable(model, Vocabulary(), memory=MemoryStore("sha256:other"))
+    assert not hf.is_enabled(model)
+
+
+def test_a_processor_is_asked_for_its_tokenizer() -> None:
+    model = hf.enable(llama(), Processor())
+    plain = generate(model, lookup=False)
+    assert torch.equal(generate(model, lookup={"prediction": "abab", "references": ["ba"]}), plain)
+    with pytest.raises(ValueError, match="memory was built with the tokenizer"):
+        hf.enable(model, Processor(), memory=MemoryStore("sha256:other"))
+
+
+def test_an_examination_keeps_what_enable_was_given() -> None:
+    tokenizer, store = Vocabulary(), MemoryStore()
+    model = hf.enable(llama(), tokenizer, lookup={"max_draft": 2}, memory=store)
+    assert not examine(model, context=8).plain_reason
+    state = model._lookup_state
+    assert (state.tokenizer, state.memory, state.defaults.max_draft) == (tokenizer, store, 2)
+    other = llama()
+    examine(other, context=8)
+    assert hf.is_enabled(other)

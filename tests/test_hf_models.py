@@ -1,5 +1,6 @@
 """Whatever is drafted, every kind of model and cache writes what plain `generate` writes."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 import torch
 import transformers
 from tiny import MODELS, Random, Scripted, as_argument, cache_of, llama, mamba1, mamba2, mistral, prompt, slow
+from transformers.cache_utils import LinearAttentionLayer
 
-from lookahead.plugins import hf, hf_call
+from lookahead.plugins import hf, hf_call, hf_check
+from lookahead.plugins.hf_cache import CropRollback
 
 NEW = 40
 
@@ -125,7 +128,7 @@ def test_the_returned_cache_is_that_of_the_text(models, draft_with, name, wrong_
     torch.testing.assert_close(after[0], after[1], atol=2e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2", "mistral", "gemma3", "falcon_h1"])
+@pytest.mark.parametrize("name", ["llama", "gpt2", "mistral", "gemma3", "lfm2", "falcon_h1"])
 def test_static_caches_are_rolled_back(models, draft_with, name) -> None:
     ids = prompt()
     options = {"cache_implementation": "static"}
@@ -134,6 +137,18 @@ def test_static_caches_are_rolled_back(models, draft_with, name) -> None:
         draft_with(Scripted(continuation(plain, ids), 7, wrong_at))
         assert torch.equal(generate(models[name], ids, True, **options), plain)
     assert hf.stats(models[name]).draft_tokens > 0
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "lfm2"])
+def test_steps_without_a_draft_are_right_on_a_static_cache_too(models, draft_with, name) -> None:
+    """They read one token alone, and the places behind it are empty."""
+    options = {"cache_implementation": "static", "eos_token_id": None, "max_new_tokens": 20}
+    for seed in range(2):
+        ids = prompt(seed=seed)
+        plain = generate(models[name], ids, False, **options)
+        draft_with(Scripted([], 0, None))
+        assert torch.equal(generate(models[name], ids, True, **options), plain)
+    assert not hf.stats(models[name]).plain_reason
 
 
 def test_drafts_stop_where_learned_positions_end(draft_with) -> None:
@@ -163,10 +178,20 @@ def test_a_model_whose_block_forward_is_inexact_is_decoded_plainly(caplog) -> No
 
 
 def test_the_self_check_measures_the_difference() -> None:
-    from lookahead.plugins.hf_check import block_forward_error, block_forward_tolerance
+    assert hf_check.block_forward_error(mamba2()) < hf_check.block_forward_tolerance(torch.float32)
+    assert hf_check.block_forward_error(mamba1()) > hf_check.block_forward_tolerance(torch.float32)
 
-    assert block_forward_error(mamba2()) < block_forward_tolerance(torch.float32)
-    assert block_forward_error(mamba1()) > block_forward_tolerance(torch.float32)
+
+UNMASKED = isinstance(inspect.getattr_static(LinearAttentionLayer, "is_compileable", None), property)
+
+
+@pytest.mark.skipif(not UNMASKED, reason="this transformers masks a static cache that records its past")
+def test_the_self_check_reads_a_token_alone_as_well(monkeypatch) -> None:
+    """A static cache whose convolutions record the past gets no mask then, but has one for several tokens."""
+    model = MODELS["lfm2"]()
+    assert hf_check.block_forward_error(model, static=True) < hf_check.block_forward_tolerance(torch.float32)
+    monkeypatch.setattr(hf_check, "rollback_for", CropRollback)
+    assert hf_check.block_forward_error(model, static=True) > hf_check.block_forward_tolerance(torch.float32)
 
 
 def test_what_is_not_drafted_for_runs_plainly_and_says_so_once(caplog) -> None:

@@ -110,3 +110,30 @@ def test_a_probe_lets_a_prompt_of_embeddings_pass() -> None:
     options = {"max_new_tokens": 10, "pad_token_id": 0, "logits_processor": [probe]}
     assert torch.equal(model.generate(inputs_embeds=embeds, **options), plain)
     assert np.isfinite(probe.stats.mean_acceptance_length)
+
+
+@pytest.mark.parametrize("placeholder", [-200, VOCABULARY, 10**6])
+def test_ids_beside_embeddings_may_be_placeholders_of_no_token(placeholder) -> None:
+    model = llama()
+    ids = prompt()
+    embeds = model.get_input_embeddings()(ids).detach()
+    ids[:, 3:6] = placeholder
+    options = {"inputs_embeds": embeds, "max_new_tokens": 30, "eos_token_id": None, "pad_token_id": 0}
+    plain = model.generate(ids, **options)
+    hf.enable(model)
+    assert torch.equal(model.generate(ids, **options), plain)
+    assert hf.stats(model).draft_tokens > 0
+    with pytest.raises(ValueError, match=f"token id {placeholder}"):
+        model.generate(ids, max_new_tokens=3)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_ids_of_32_bits_become_64_as_in_plain_generation(rows) -> None:
+    ids = torch.cat([prompt(seed=row) for row in range(rows)]).int()
+    options = {"max_new_tokens": 12, "eos_token_id": None, "pad_token_id": 0, "attention_mask": torch.ones_like(ids)}
+    plain = llama().generate(ids, **options)
+    model = hf.enable(llama())
+    ours = model.generate(ids, **options)
+    assert torch.equal(ours, plain)
+    assert ours.dtype == plain.dtype == torch.long
+    assert not hf.stats(model).plain_reason

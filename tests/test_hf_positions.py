@@ -38,7 +38,7 @@ def test_padding_on_the_left_moves_no_limit_of_positions(padding, seed) -> None:
     ids = torch.cat([torch.zeros(1, padding, dtype=torch.long), prompt(24, seed)], dim=1)
     mask = (torch.arange(ids.shape[1]) >= padding).long()[None]
     plain = texts(longrope(), ids, attention_mask=mask)  # models are made anew: some keep what they scaled by last
-    model = hf.enable(longrope())
+    model = hf.enable(longrope(), lookup={"draft_per_match": 2})
     assert texts(model, ids, attention_mask=mask) == plain
     assert hf.stats(model).accepted_tokens > 0 or "before transformers 5.24" in hf.stats(model).plain_reason
 

@@ -42,3 +42,16 @@ def test_a_text_that_does_not_continue_starts_anew() -> None:
 def test_texts_need_a_tokenizer_that_a_probe_has_not() -> None:
     with pytest.raises(ValueError, match="token ids"):
         LookupProbe({"prediction": "text"})
+
+
+def test_padding_behind_the_end_of_a_row_is_not_counted() -> None:
+    ids, settings = torch.cat([prompt(), prompt(seed=5)]), {"max_new_tokens": 60, "eos_token_id": 7, "pad_token_id": 0}
+    both, alone = (LookupProbe({"draft_per_match": 4}, end_tokens=[7]) for _ in range(2))
+    text = llama().generate(ids, attention_mask=torch.ones_like(ids), logits_processor=[both], **settings)[:, 24:]
+    lengths = [row.index(7) + 1 if 7 in row else len(row) for row in text.tolist()]
+    assert min(lengths) < text.shape[1] - 8
+    for row in ids:
+        llama().generate(row[None], logits_processor=[alone], **settings)
+    assert both.stats.generated_tokens <= sum(lengths)
+    assert both.stats.generated_tokens == alone.stats.generated_tokens
+    assert (both.stats.steps, both.stats.accepted_tokens) == (alone.stats.steps, alone.stats.accepted_tokens)

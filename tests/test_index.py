@@ -21,12 +21,13 @@ ALPHABETS = [[7], [0, 1], [3, 5, 9], [0, MAX_TOKEN - 1, MAX_TOKEN]]
 
 @st.composite
 def edits(draw):
-    """Operations on an index: append new tokens, append a copy of earlier text, end the document."""
+    """Operations on an index: append new tokens or a copy of earlier text, end the document, skip positions."""
     token = st.sampled_from(draw(st.sampled_from(ALPHABETS)))
     operation = st.one_of(
         st.tuples(st.just("extend"), st.lists(token, min_size=1, max_size=7)),
         st.tuples(st.just("copy"), st.tuples(st.integers(0, 60), st.integers(1, 25))),
         st.tuples(st.just("end"), st.none()),
+        st.tuples(st.just("skip"), st.integers(1, 4)),
     )
     return draw(st.lists(operation, max_size=12))
 
@@ -36,6 +37,8 @@ def apply(index, operation, argument):
         index.extend(argument)
     elif operation == "end":
         index.end_document()
+    elif operation == "skip":
+        index.skip(argument)
     else:
         start, length = argument
         copied = [int(token) for token in index.tokens[start : start + length] if token != -1]

@@ -288,3 +288,14 @@ def test_a_tokenizers_identity_is_its_vocabulary():
     one = tokenizer_identity({"a": 0, "b": 1})
     assert one == tokenizer_identity({"b": 1, "a": 0})
     assert len({one, tokenizer_identity({"a": 1, "b": 0}), tokenizer_identity({"a": 0}), tokenizer_identity({})}) == 4
+
+
+def test_a_budget_is_a_whole_number_of_bytes():
+    store = MemoryStore(budget=1e9)
+    assert (store.budget, type(store.budget)) == (10**9, int)
+    store.budget = 2e9
+    assert (store.budget, type(store.budget)) == (2 * 10**9, int)
+    with pytest.raises(ValueError, match=r"budget must be a whole number of bytes, got 1\.5"):
+        MemoryStore(budget=1.5)
+    with pytest.raises(TypeError, match="budget must be a number, got '1G'"):
+        MemoryStore(budget="1G")

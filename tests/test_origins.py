@@ -1,10 +1,14 @@
 """Every accepted token is known by the place it was copied from."""
 
+import random
+
 import pytest
+from rag_tiny import byte_tokenizer
 from tiny import llama, prompt
 
 from lookahead import MemoryStore
 from lookahead.plugins import hf
+from lookahead.plugins.rag_origins import CharacterCounts
 
 
 @pytest.mark.parametrize("references", [[], [[], [7, 8, 9], [40, 41, 42, 43]]])
@@ -46,3 +50,21 @@ def test_what_came_from_the_memory_is_told_apart() -> None:
     assert found
     stored = [None, *plain]  # a store begins with a separator
     assert [stored[-1 - origin] for _, origin in found] == [token for token, _ in found]
+
+
+def test_characters_are_counted_without_decoding_a_text_anew() -> None:
+    """Of single bytes, of which many make half a character, and control tokens, which are skipped or not."""
+    tokenizer, draw, decoded = byte_tokenizer(), random.Random(1), []
+    ids = [draw.randrange(259) for _ in range(3000)] + tokenizer("Tee, Öl, 茶 und Käse. " * 100)["input_ids"]
+    for skips in (True, False):
+
+        def text(tokens: list[int], skips: bool = skips) -> str:
+            decoded.append(len(tokens))
+            return tokenizer.decode(tokens, skip_special_tokens=skips)
+
+        counts = CharacterCounts(text, ids)
+        places = [0, 1, 511, 512, 513, len(ids), len(ids) + 9, *(draw.randrange(len(ids)) for _ in range(40))]
+        found = [counts.before(place) for place in places]
+        assert sum(decoded) < 2 * len(ids) + 600 * len(places)
+        assert found == [len(text(ids[:place])) for place in places]
+        decoded.clear()

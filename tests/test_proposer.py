@@ -90,6 +90,16 @@ def test_a_draft_ends_with_an_end_token_and_before_a_placeholder() -> None:
     assert proposer(text, banned=(2,)).propose(room=9) is EMPTY
 
 
+def test_placeholders_of_the_prompt_are_passed_over_and_keep_their_places() -> None:
+    text = [1, 2, 3, *[9] * 40, 4, 1, 2]
+    made = proposer(text, banned=(9,))
+    assert made.index.tokens.tolist() == [-1 if token == 9 else token for token in text]
+    draft = made.propose(room=5)
+    assert (draft.tokens, draft.origins) == ((3,), (2,))
+    assert (made.context, made.written) == (len(text), 0)
+    assert LookupProposer(LookupConfig(), [1, 9, 9, 1], vocabulary=9).index.tokens.tolist() == [1, -1, -1, 1]
+
+
 @pytest.mark.usefixtures("whole_drafts")
 class TestACopyGoesOn:
     """The file is 100 ... 159; the output repeats it with a change, and copying goes on behind it."""

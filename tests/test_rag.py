@@ -289,3 +289,45 @@ def test_mistakes_are_named(tokenizer) -> None:
     with pytest.raises(ValueError, match="min_citation must be an integer of at least 1, got 0: the default is 24"):
         ask(model, tokenizer, "?", [], max_new_tokens=10, min_citation=0)
     assert not hf.is_enabled(model)
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_an_answer_ends_at_a_stop_string(model, tokenizer, configured) -> None:
+    options = {"stop_strings": ["beans"]}
+    if configured:
+        options = {"generation_config": transformers.GenerationConfig(stop_strings=["beans"], eos_token_id=1)}
+    assert written(model, tokenizer, **options).text == ANSWER[: ANSWER.index("beans") + len("beans")]
+
+
+class Encoding:
+    """A tokenizer as mistral-common's: it encodes chats itself, and no text becomes a control token."""
+
+    chat_template = None
+
+    def __init__(self, inner) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def added_tokens_decoder(self):
+        raise NotImplementedError
+
+    def __call__(self, text, add_special_tokens=True):
+        return self._inner(text, split_special_tokens=True)
+
+    def apply_chat_template(self, messages, add_generation_prompt, tokenize):
+        assert tokenize
+        assert add_generation_prompt
+        texts = [self(message["content"])["input_ids"] for message in messages]
+        return {"input_ids": [token for ids in texts for token in [2, *ids, 1]]}
+
+
+def test_a_tokenizer_that_encodes_chats_itself_is_let_do_so(model, tokenizer) -> None:
+    answer = written(model, Encoding(tokenizer), passages=[TEA, "<turn> and <eos> are words. " + COFFEE])
+    assert answer.text == ANSWER
+    assert [citation.passage for citation in answer.citations] == [1]
+    form = PromptFormat(Encoding(tokenizer), system="Be short.")
+    ids = form.prompt("<eos>?", [], limit=None).ids
+    assert tokenizer.decode(ids, skip_special_tokens=False) == "<turn>Be short.<eos><turn><eos>?<eos>"
+    assert ids.count(1) == 2

@@ -8,12 +8,24 @@ from unittest.mock import patch
 import torch
 from tiny import Random, Scripted, cache_of, prompt
 
+from lookahead.draft import EMPTY, Draft
 from lookahead.plugins import hf, hf_call
 from lookahead.plugins.hf_cache import CropRollback, rollback_for
 
 NEW = 32
 DRAFT = 7
 SAMPLING = {"do_sample": True, "temperature": 0.8, "top_p": 0.95}
+PAUSE = 2
+
+
+class Pausing(Scripted):
+    """Drafts once, and then leaves out some steps."""
+
+    steps = 0
+
+    def propose(self, room: int) -> Draft:
+        self.steps += 1
+        return super().propose(room) if self.steps % (PAUSE + 1) == 1 else EMPTY
 
 
 class Unsupported(Exception):
@@ -39,9 +51,9 @@ def batch(model: Any) -> str:
 
 
 def static(model: Any) -> str:
-    """A cache of fixed size."""
+    """A cache of fixed size, filled by steps of several tokens and of one."""
     options = {"cache_implementation": "static"}
-    _run(model, prompt(6), options, [_wrong_at(2)])
+    _run(model, prompt(6), options, [_wrong_at(2), _with_pauses])
     return _run(model, prompt(24), options, [_wrong_at(depth) for depth in (None, 0, 3)])
 
 
@@ -66,6 +78,11 @@ def rollback(model: Any) -> str:
 def _wrong_at(*depths: int | None) -> Any:
     """Drafts of plain's own tokens, each row's spoilt at its depth."""
     return lambda rows: [Scripted(row, DRAFT, depth) for row, depth in zip(rows, depths, strict=True)]
+
+
+def _with_pauses(rows: list[list[int]]) -> list[Scripted]:
+    """Drafts wrong at depth 1, each followed by steps without one."""
+    return [Pausing(row, DRAFT, 1) for row in rows]
 
 
 def _random(*seeds: int) -> Any:
