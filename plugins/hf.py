@@ -110,7 +110,8 @@ class LookupGenerationMixin:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.
-        _, (_, *args), *rest = super().__reduce_ex__(max(2, int(protocol)))
+        parts: tuple[Any, ...] = super().__reduce_ex__(max(2, int(protocol)))  # type: ignore[assignment]
+        _, (_, *args), *rest = parts
         return _rebuild, (_base(type(self)), *args), *rest
 
 
@@ -150,7 +151,8 @@ def enable(model: Any, tokenizer: Any = None, lookup: Options = None, memory: Me
     tokenizer = _inside(tokenizer)
     _check_tokenizer(memory, tokenizer)
     if not is_enabled(target):
-        target.__class__ = _enabled_class(type(target))
+        kind: Any = type(target)
+        target.__class__ = _enabled_class(kind)
     warm_up()
     set_state(target, ModelState(defaults, tokenizer, memory, knowledge=state_of(target).knowledge))
     return model

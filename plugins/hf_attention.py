@@ -78,7 +78,7 @@ def _in_front_of(registered: Callable[..., Any]) -> Callable[..., Any]:
         module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
     ) -> tuple[Tensor, None]:
         masks = _masks.get()
-        if torch.compiler.is_compiling() or masks is None or not _is_block(query, key, attention_mask):
+        if torch.compiler.is_compiling() or masks is None or attention_mask is None or not _is_block(query, key):
             return registered(module, query, key, value, attention_mask, **kwargs)
         if any(kwargs.get(name) is not None and kwargs[name] is not False for name in _UNKNOWN):
             return registered(module, query, key, value, attention_mask, **kwargs)
@@ -92,11 +92,11 @@ def _in_front_of(registered: Callable[..., Any]) -> Callable[..., Any]:
     return attend
 
 
-def _is_block(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
-    """Whether several tokens are read under a mask, by heads that share keys or in rows laid end to end."""
+def _is_block(query: Tensor, key: Tensor) -> bool:
+    """Whether several tokens are read, by heads that share keys or in rows laid end to end."""
     heads, tokens = query.shape[1:3]
     shared = heads > key.shape[1] > 0 and heads % key.shape[1] == 0
-    return mask is not None and tokens > 1 and (shared or packed_block() is not None)
+    return tokens > 1 and (shared or packed_block() is not None)
 
 
 def _attend_by_rows(

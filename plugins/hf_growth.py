@@ -18,6 +18,8 @@ class GrowingLayer(DynamicLayer):
     DynamicLayer would. Whoever replaces ``keys`` or ``values`` makes it allocate anew at the next step.
     """
 
+    keys: Tensor
+    values: Tensor
     _room: tuple[Tensor, Tensor] | None = None
 
     def update(

@@ -29,7 +29,7 @@ def foreign_parts(model: Any) -> frozenset[str]:
     quantizer = getattr(model, "hf_quantizer", None)
     if quantizer is not None:
         found.add(type(quantizer).__name__)
-    name = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    name = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) or ""
     attention = ALL_ATTENTION_FUNCTIONS.get(name)
     if attention is not None and not _module_of(attention).startswith(_OWN):
         found.add(name)

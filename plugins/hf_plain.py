@@ -85,7 +85,7 @@ def _call_reason(model: Any, call: Call) -> str | None:
 def _has_virtual_tokens(model: Any) -> bool:
     """Whether a PEFT adapter of prompt learning feeds the model, other than by its cache (prefix tuning)."""
     wrapper = getattr(model.prepare_inputs_for_generation, "__self__", model)
-    adapter = getattr(wrapper, "active_peft_config", None) if wrapper is not model else None
+    adapter: Any = getattr(wrapper, "active_peft_config", None) if wrapper is not model else None
     learned = getattr(adapter, "is_prompt_learning", False)
     return learned and getattr(adapter.peft_type, "value", adapter.peft_type) != "PREFIX_TUNING"
 

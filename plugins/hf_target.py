@@ -276,11 +276,11 @@ def has_longrope(config: Any) -> bool:
 
 def _rotary_kinds(text: Any) -> Iterator[tuple[str, int | None]]:
     """Yield each kind of rotary positions among the layers, and the length that it was first trained for."""
-    rope = getattr(text, "rope_parameters", None) or {}
+    rope: dict[str, Any] = getattr(text, "rope_parameters", None) or {}
     for layer in [value for value in rope.values() if isinstance(value, dict)] or [rope]:
         if layer:
             trained = getattr(text, "original_max_position_embeddings", None)
-            kind = layer.get("rope_type", layer.get("type", "default"))
+            kind = str(layer.get("rope_type") or layer.get("type") or "default")
             yield kind, layer.get("original_max_position_embeddings") or trained
 
 

@@ -278,8 +278,8 @@ from lookahead.cli.files import read_source, write_source
 from lookahead.cli.interrupts import note_interrupts
 note_interrupts()
 path = sys.argv[1]
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         source = read_source(path)
         write_source(source, bytes([source.data[0] ^ 3]) * len(source.data), backup=True)
