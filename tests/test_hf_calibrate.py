@@ -3,7 +3,6 @@
 from functools import wraps
 from typing import Any
 
-import peft
 import pytest
 import torch
 from tiny import llama, mamba2, prompt
@@ -47,6 +46,7 @@ def test_what_can_not_be_measured_is_said() -> None:
 
 
 def test_what_is_measured_of_a_wrapped_model_paces_its_drafts() -> None:
+    peft = pytest.importorskip("peft")
     adapters = peft.LoraConfig(r=2, target_modules=["q_proj"])
     for wrapped in (peft.get_peft_model(llama(), adapters).eval(), torch.compile(llama(), backend="eager")):
         hf.enable(wrapped)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import peft
+import pytest
 import torch
 import transformers
 from rag_tiny import QUESTION, byte_llama, byte_tokenizer
@@ -83,6 +83,7 @@ def test_hooks_of_transformers_and_of_a_module_itself_change_nothing() -> None:
 
 
 def adapted(**options: Any) -> Any:
+    peft = pytest.importorskip("peft")
     torch.manual_seed(3)
     settings = {"r": 2, "target_modules": ["q_proj", "down_proj"], "task_type": "CAUSAL_LM", **options}
     model = peft.get_peft_model(llama(), peft.LoraConfig(init_lora_weights=False, **settings), adapter_name="one")
