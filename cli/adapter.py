@@ -7,7 +7,7 @@ from typing import Any
 from lookahead.cli.errors import CommandError
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "640eb13c13a3b8226d0234791cf5ebeac18024cd215e2e50b413b59833f8e9df"
+ADAPTER_SHA256 = "0269cf768d5caa56a27ce856e85c98994d77626e7bdab4fd618b2b8eb9343fc5"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:

@@ -6,6 +6,7 @@ The methods take turns. In float32 all three write the same tokens.
 """
 
 import argparse
+import re
 import statistics
 import time
 from pathlib import Path
@@ -36,6 +37,9 @@ def edits(text: str) -> dict[str, str]:
         "Rename the method low_stock to running_low.": text.replace("low_stock", "running_low"),
         "Change the default of reorder_level to 10.": text.replace("reorder_level: int = 5", "reorder_level: int = 10"),
         "Rename the class Inventory to Stock.": text.replace("Inventory", "Stock"),
+        "Rename the class Item to Product.": re.sub(r"\bItem\b", "Product", text),
+        "Rename the method find to search.": text.replace("find(", "search("),
+        "Rename the method add to put.": text.replace("add(", "put("),
         "Delete the method find.": text[:start] + text[text.index("    def total(", start) :],
     }
 

@@ -14,7 +14,8 @@ RIGHT = {
     "Rename the class OutOfStockError to StockError.": ("OutOfStockError", "StockError"),
     "Rename the method low_stock to running_low.": ("low_stock", "running_low"),
     "Change the default of reorder_level to 10.": ("reorder_level: int = 5", "reorder_level: int = 10"),
-    "Rename the class Inventory to Stock.": ("Inventory", "Stock"),
+    "Rename the class Item to Product.": (r"\bItem\b", "Product"),
+    "Rename the method find to search.": (r"find\(", "search("),
 }
 
 
@@ -82,4 +83,4 @@ def test_the_first_command_edits_the_module_rightly(instruction, tmp_path):
     path.write_text(before)
     command = Path(sysconfig.get_path("scripts")) / "specdec-lookup"
     subprocess.run([command, "edit", path, "-i", instruction, "-w"], check=True, timeout=600)
-    assert path.read_text() == before.replace(*RIGHT[instruction])
+    assert path.read_text() == re.sub(*RIGHT[instruction], before)
