@@ -96,17 +96,8 @@ class LookupGenerationMixin:
     ) -> Any:
         assists = getattr(generation_config, "is_assistant", False)  # a short draft for another model, each time anew
         config, asked = (None, False) if assists else _wanted(self, generation_config)
-        call = Call(
-            input_ids,
-            logits_processor,
-            stopping_criteria,
-            generation_config,
-            synced_gpus,
-            streamer,
-            model_kwargs,
-            asked,
-        )
-        return run(self, call, config)
+        given = input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs
+        return run(self, Call(*given, asked), config)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.
@@ -231,23 +222,14 @@ def lookup_generate(
     """Decode one call with drafts: ``model.generate(**inputs, custom_generate=hf.lookup_generate)``.
 
     The second door, for models that need not be enabled; without ``lookup`` the options are those of any other call of
-    the model. ``generate`` hands a custom function neither its streamer
-    nor its tokenizer: bind the streamer yourself, ``custom_generate=partial(hf.lookup_generate, streamer=streamer)``
-    (and pass it to ``generate`` too, which feeds it the prompt), and use :func:`enable` for ``stop_strings``.
+    the model. ``generate`` hands a custom function neither its streamer nor its tokenizer: bind the streamer yourself,
+    ``custom_generate=partial(hf.lookup_generate, streamer=streamer)`` (and pass it to ``generate`` too, which feeds it
+    the prompt), and use :func:`enable` for ``stop_strings``.
     """
     versions.check_versions()
     config, asked = _wanted(model, generation_config, lookup)
-    call = Call(
-        input_ids,
-        logits_processor,
-        stopping_criteria,
-        generation_config,
-        synced_gpus,
-        streamer,
-        model_kwargs,
-        asked,
-    )
-    return run(model, call, config)
+    given = input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs
+    return run(model, Call(*given, asked), config)
 
 
 def _wanted(

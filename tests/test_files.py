@@ -11,23 +11,16 @@ import time
 from pathlib import Path
 
 import pytest
+from written_files import NEW, old_file, rewrite
 
 from lookahead.cli import files
 from lookahead.cli.errors import CommandError, UsageError
 from lookahead.cli.files import check_new, decode_bytes, read_source, write_new, write_source
 
-NEW = b"new\n"
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "a.py"
-    path.write_bytes(b"old\n")
-    return path
-
-
-def rewrite(path: Path, data: bytes = NEW, **options: bool) -> None:
-    write_source(read_source(str(path)), data, **options)
+    return old_file(tmp_path)
 
 
 def names(folder: Path) -> list[str]:
