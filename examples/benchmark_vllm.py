@@ -104,7 +104,7 @@ def serve(options: argparse.Namespace) -> None:
         speculative_config=METHODS[options.engine],
         max_model_len=2048,
         enforce_eager=True,
-        enable_prefix_caching=False,
+        enable_prefix_caching=False,  # every round asks the same, and would read no prompt
         disable_log_stats=False,
         distributed_executor_backend="uni",
     )

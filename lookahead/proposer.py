@@ -100,8 +100,9 @@ class LookupProposer:
         self._documents = np.array([*documents, (_NO_END, CONTEXT)], np.int64)
         self._memory = memory
         self._vocabulary = vocabulary
-        self._ends = dict.fromkeys(stop_tokens, 1) | dict.fromkeys(banned_tokens, -1)
-        self._limits = np.array(list(self._ends.items()), np.int64).reshape(len(self._ends), 2)
+        ends = {token: 1 for token in stop_tokens if 0 <= token < vocabulary} | dict.fromkeys(banned_tokens, -1)
+        self._limits = np.array(list(ends.items()), np.int64).reshape(len(ends), 2)
+        self._ends = {} if memory is None else ends
         fixed = self._documents, self._limits, self._swaps, self._trail, *self._candidates, *self._plan
         self._handle = Handle(fixed, self.text_start, config.min_match, vocabulary)
         self._begin(np.asarray(prompt), banned_tokens)
@@ -281,5 +282,6 @@ def warm_up() -> None:
     proposer = LookupProposer(LookupConfig(), [5, 6, 7, 5, 8, 5], pacing=Pacing())
     proposer.branches = True
     proposer.propose(4)
+    proposer._grown(1, 4)  # no draft may have paid
     proposer.extend([6])
     proposer.observe(StepRecord(1, 1, 2, 2, "context", 1, 1e-5, 1e-2))

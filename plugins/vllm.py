@@ -96,7 +96,7 @@ class VllmLookupProposer:
         self._refused: set[Hashable] = set()
         self._waiting: dict[Hashable, int] = {}  # tokens that requests without room had to index
         self._next_try = 0  # step in which they may ask again
-        self._failed = False
+        self._failed = self._told = False
         self._totals = {"steps": 0, "drafted": 0, "accepted": 0, "emitted": 0}
 
     def load_model(self, *_: Any, **__: Any) -> None:
@@ -147,8 +147,11 @@ class VllmLookupProposer:
         self._next_try = 0
         self._batch.seat((), (), (), ())  # which the next step says anew
 
-    def counts(self, key: str) -> tuple[int, int]:
-        """Return how many draft tokens of a request's prediction were accepted and rejected, and forget them."""
+    def counts(self, key: str) -> tuple[int, int] | None:
+        """Return how many draft tokens of a request's prediction were accepted and rejected, and forget them.
+
+        None where nothing is known of such a request: another engine of the server has it.
+        """
         return self._counts.take(key)
 
     def stats(self) -> dict[str, int]:
@@ -174,16 +177,15 @@ class VllmLookupProposer:
         self._last_active = active
         self._proposed += 1
         if self._proposed % _STEPS_BETWEEN == 0:
-            self._shrink(seats, active)
+            self._shrink(seats, active, view)
         if view is None:
             self._last_keys = {seat.place: seat.key for seat in seats}
         return drafts
 
-    def _shrink(self, seats: Sequence[Seat], active: Collection[Hashable]) -> None:
+    def _shrink(self, seats: Sequence[Seat], active: Collection[Hashable], view: Any) -> None:
         """Keep to the budget as outputs grow: the largest requests are decoded without drafts from here on."""
         for key in self._rows.shrink(active):
-            logger.warning("request %s is decoded without drafts: its index found no room in index_bytes any more", key)
-            self._refused.add(key)
+            self._refuse(key, "its index found no room in index_bytes any more", view)
             for seat in seats:
                 if seat.key == key:
                     seat.row = None
@@ -192,28 +194,17 @@ class VllmLookupProposer:
         self, sampled: Sequence[Sequence[int]], lengths: NDArray[Any], tokens: NDArray[Any], view: Any
     ) -> list[Seat]:
         """Return the requests that emitted something, each with its proposer, which has taken that in."""
-        seats: list[Seat] = []
-        supposed: set[Hashable] = set()
-        most = self._options.max_model_len - 1
-        for place, (emitted, length) in enumerate(zip(sampled, lengths.tolist(), strict=False)):
-            if not emitted:
-                continue
-            seat = Seat(place, length, len(emitted), most - length)
-            if view is not None:
-                seat.key = view.ids[place]
-                seat.room = min(seat.room, view.room(seat.key))
-            else:
-                seat.key = self._last_keys.get(place)
-            if seat.key not in supposed:
-                seat.row = self._rows.get(seat.key)
-                supposed.add(seat.key)
-            seats.append(seat)
+        steps = enumerate(zip(sampled, lengths.tolist(), strict=False))
+        seats = [self._seat(place, length, len(emitted), view) for place, (emitted, length) in steps if emitted]
         self._follow(seats, tokens)
         asking = [seat for seat in seats if seat.row is None and self._may_ask(seat, view)]
         if asking:
             taken = {seat.key for seat in seats if view is not None or seat.row is not None}
             for seat in asking:
-                self._settle(seat, tokens[seat.place, : seat.length], view, taken)
+                try:
+                    seat.row = self._row(seat, tokens[seat.place, : seat.length], view, taken)
+                except Exception as error:  # what is wrong with one request is no other one's trouble
+                    self._refuse(seat.key, repr(error), view)
             self._sit(seats)
         for seat in seats:
             if view is not None:
@@ -221,6 +212,16 @@ class VllmLookupProposer:
             elif seat.row is not None:
                 seat.drafted = seat.row.drafted
         return seats
+
+    def _seat(self, place: int, length: int, emitted: int, view: Any) -> Seat:
+        """Return a request's seat, with the row that it had, or that was in its place, in the step before."""
+        room = self._options.max_model_len - 1 - length
+        if view is None:
+            key = self._last_keys.get(place)
+        else:
+            key = view.ids[place]
+            room = min(room, view.room(key))
+        return Seat(place, length, emitted, room, key, self._rows.get(key))
 
     def _may_ask(self, seat: Seat, view: Any) -> bool:
         """Whether there may be a row for a seat without: one that could not follow yet, or a new one."""
@@ -243,24 +244,27 @@ class VllmLookupProposer:
         self._batch.seat(rows, [seat.place for seat in sitting], [seat.length for seat in sitting], rooms)
         return sitting
 
-    def _settle(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> None:
+    def _row(self, seat: Seat, tokens: NDArray[Any], view: Any, active: set[Hashable]) -> Row | None:
         """Find the row of a text that no row has followed, or make a new one, unless nothing can be drafted for it."""
         if view is None:
             seat.key = self._key(seat, tokens, active)
             active.add(seat.key)
         if seat.key in self._refused or seat.room <= 0:
-            return
+            return None
         row = self._rows.get(seat.key)
-        try:
-            if row is not None and row.follow(tokens):
-                seat.row = row
-                return
-            self._rows.drop(seat.key)
-            seat.row = self._new_row(seat, tokens, view, active)
-        except (ValueError, MemoryError) as error:
-            logger.warning("request %s is decoded without drafts: %s", seat.key, error)
-            self._rows.drop(seat.key)
-            self._refused.add(seat.key)
+        if row is not None and row.follow(tokens):
+            return row
+        self._rows.drop(seat.key)
+        return self._new_row(seat, tokens, view, active)
+
+    def _refuse(self, key: Hashable, why: str, view: Any) -> None:
+        """Decode a request without drafts from here on; without the plugin its key is another one in the next step."""
+        self._rows.drop(key)
+        if view is not None:
+            self._refused.add(key)
+        if view is not None or not self._told:
+            logger.warning("request %s is decoded without drafts: %s", key, why)
+        self._told = True
 
     def _key(self, seat: Seat, tokens: NDArray[Any], taken: set[Hashable]) -> Hashable:
         """Return the key of the request with these tokens, by what was there last, or else by comparison."""
@@ -274,18 +278,21 @@ class VllmLookupProposer:
         known = self._waiting.pop(seat.key, 0)
         if known and not self._finds_room(seat.key, known, view, active):
             return None  # before the options are read once more
-        options = view.options(seat.key) if view is not None else RequestOptions()
+        options = view.options(seat.key, self._options.max_model_len) if view is not None else RequestOptions()
+        if options.key:
+            self._counts.begin(options.key)
         if not options.enabled:
             self._refused.add(seat.key)
             return None
-        size = len(tokens) + len(options.prediction) + sum(map(len, options.references))
+        stop_tokens = view.stop_tokens(seat.key) if view is not None else self._options.stop_tokens
+        size = len(tokens) + len(options.prediction) + sum(map(len, options.references)) + len(stop_tokens)
         if not self._finds_room(seat.key, size, view, active):
             return None
         row = Row(
             self._config,
             tokens[: seat.length - seat.emitted],
             options,
-            stop_tokens=view.stop_tokens(seat.key) if view is not None else self._options.stop_tokens,
+            stop_tokens=stop_tokens,
             banned_tokens=self._options.banned_tokens,
             pacing=self._knowledge,
             vocabulary=self._options.vocabulary,

@@ -11,25 +11,31 @@ class PredictionCounts:
 
     Example:
         >>> counts = PredictionCounts()
+        >>> counts.begin("a")
         >>> counts.add("a", foreseen=[True, True, False], accepted=1)
         >>> counts.take("a"), counts.take("a")
-        ((1, 1), (0, 0))
+        ((1, 1), None)
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def add(self, key: str, foreseen: Sequence[bool], accepted: int) -> None:
-        """Count a verified draft: for each token whether it is the prediction's, and how many were accepted."""
-        kept, lost = self._counts.pop(key, (0, 0))
-        self._counts[key] = kept + sum(foreseen[:accepted]), lost + sum(foreseen[accepted:])
+    def begin(self, key: str) -> None:
+        """Start to count for a request, from nothing unless that has begun already."""
+        self._counts.setdefault(key, (0, 0))
         while len(self._counts) > self._most:
             self._counts.popitem(last=False)
 
-    def take(self, key: str) -> tuple[int, int]:
-        """Return accepted and rejected tokens, and forget them."""
-        return self._counts.pop(key, (0, 0))
+    def add(self, key: str, foreseen: Sequence[bool], accepted: int) -> None:
+        """Count a verified draft: for each token whether it is the prediction's, and how many were accepted."""
+        if key in self._counts:
+            kept, lost = self._counts.pop(key)
+            self._counts[key] = kept + sum(foreseen[:accepted]), lost + sum(foreseen[accepted:])
+
+    def take(self, key: str) -> tuple[int, int] | None:
+        """Return accepted and rejected tokens, and forget them; None for a request of which nothing is known."""
+        return self._counts.pop(key, None)
 
     def __len__(self) -> int:
         return len(self._counts)

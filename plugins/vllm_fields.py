@@ -4,17 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES, PREDICTION, REFERENCES
+from lookahead.plugins.vllm_request import ENABLED, KEY, NAMES, PREDICTION, REFERENCES, WAY_OUT, FieldError
 
 FIELDS = ("prediction", "lookahead_references", "lookahead")
 _BYTES_PER_TOKEN = 16  # of the model's context
-_CONTEXTS = {"prediction": 1, "lookahead_references": 4}  # that the texts of a field may fill
 _MOST_REFERENCES = 256
-_WAY_OUT = "leave out what the output will not repeat"
-
-
-class FieldError(ValueError):
-    """A field is not what it should be; the text says which, and what would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +79,6 @@ def concern(body: Mapping[str, Any]) -> bool:
     return any(name in body for name in FIELDS) or (isinstance(given, Mapping) and any(name in given for name in NAMES))
 
 
-def check_tokens(name: str, tokens: int, max_model_len: int) -> None:
-    """Check how many tokens the texts of a field have.
-
-    Raises:
-        FieldError: They are too many to be indexed beside the other requests.
-    """
-    most = _CONTEXTS[name] * max_model_len
-    if tokens > most:
-        raise FieldError(f"{name} must be at most {most} tokens long, got {tokens}: {_WAY_OUT}")
-
-
 def _prediction(value: Any) -> str:
     """Return the text of OpenAI's `prediction`: {"type": "content", "content": text or text parts}."""
     if value is None:
@@ -136,7 +119,7 @@ def _check_bytes(name: str, texts: Iterable[str], max_model_len: int) -> None:
     if size > most:
         raise FieldError(
             f"{name} must be at most {most} bytes long ({_BYTES_PER_TOKEN} for each of the {max_model_len} tokens that "
-            f"the model reads), got {size}: {_WAY_OUT}"
+            f"the model reads), got {size}: {WAY_OUT}"
         )
 
 

@@ -8,7 +8,7 @@ version of vLLM, or the plugin is switched off with ``VLLM_PLUGINS``, the propos
 import functools
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -52,13 +52,13 @@ class StepView:
         most = getattr(request.sampling_params, "max_tokens", None)
         return 2**30 if most is None else most - len(request.output_token_ids) - 1
 
-    def options(self, key: str) -> RequestOptions:
+    def options(self, key: str, max_model_len: int) -> RequestOptions:
         """Return what the request asks of lookup."""
-        return RequestOptions.parse(getattr(self.requests[key].sampling_params, "extra_args", None))
+        return RequestOptions.parse(getattr(self.requests[key].sampling_params, "extra_args", None), max_model_len)
 
-    def stop_tokens(self, key: str) -> frozenset[int]:
+    def stop_tokens(self, key: str) -> Collection[int]:
         """Return the tokens that end the request's output."""
-        return frozenset(getattr(self.requests[key].sampling_params, "all_stop_token_ids", ()))
+        return getattr(self.requests[key].sampling_params, "all_stop_token_ids", ())
 
 
 def register() -> None:
@@ -110,6 +110,12 @@ def _is_installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
+
+
+def counts_predictions(engine: Any) -> bool:
+    """Whether workers may answer for a proposer of ours; those of others log every question as an error."""
+    config = getattr(engine, "vllm_config", None)
+    return config is None or getattr(config.speculative_config, "method", None) == "custom_class"
 
 
 def encodes_in_threads(tokenizer: Any) -> bool:
@@ -189,7 +195,7 @@ def _fits_always(method: Any, runner: Any, metadata: Any, *args: Any, **kwargs: 
 
 
 def _counts(worker: Any, key: str) -> tuple[int, int] | None:
-    """Answer an RPC of the server: tokens of a prediction that were accepted and rejected."""
+    """Answer an RPC of the server: tokens of a prediction that were accepted and rejected; None if it's not known."""
     drafter = _drafter(getattr(worker, "model_runner", None))
     return None if drafter is None else drafter.counts(key)
 

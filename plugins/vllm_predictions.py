@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeAlias
 
-from lookahead.plugins.vllm_fields import FIELDS, FieldError, LookupFields, check_tokens, concern
-from lookahead.plugins.vllm_hooks import encodes_in_threads
-from lookahead.plugins.vllm_request import pack
+from lookahead.plugins.vllm_fields import FIELDS, LookupFields, concern
+from lookahead.plugins.vllm_hooks import counts_predictions, encodes_in_threads
+from lookahead.plugins.vllm_request import FieldError, check_tokens, pack
 from lookahead.plugins.vllm_usage import UsageSender
 
 logger = logging.getLogger("lookahead")
@@ -27,8 +27,10 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATHS = ("/v1/chat/completions", "/v1/completions", "/invocations")
-_NEEDLES = (b'"prediction', b'"lookahead', b"\\u")  # the last: names may be written with escapes
+# The last two: names may be written with escapes, and JSON in UTF-16 or UTF-32.
+_NEEDLES = (b'"prediction', b'"lookahead', b"\\u", b"\0")
 _THREADS = 4  # that tokenise, so that a short text need not wait for a long one
+_LONGEST_ANSWER = 30.0  # seconds that a response waits for its counts
 
 
 class PredictedOutputs:
@@ -101,9 +103,10 @@ class _Body:
     async def counts(self) -> tuple[int, int] | None:
         """Return how many of the prediction's tokens were accepted and rejected; None where nobody can tell."""
         try:
-            found = await self._engine.collective_rpc("lookahead_counts", args=(self._key,))
+            asked = self._engine.collective_rpc("lookahead_counts", args=(self._key,))
+            found = await asyncio.wait_for(asked, _LONGEST_ANSWER)
         except Exception as error:
-            logger.warning("the workers could not tell what became of a prediction: %s", error)
+            logger.warning("the workers could not tell what became of a prediction: %r", error)
             return None
         counts = [pair for pair in found if pair is not None]
         return (sum(kept for kept, _ in counts), sum(lost for _, lost in counts)) if counts else None
@@ -125,7 +128,7 @@ class _Body:
         limit = self._engine.model_config.max_model_len
         fields = LookupFields.take(body, limit)
         prediction, references = await self._packed(fields, limit)
-        key = uuid.uuid4().hex if fields.prediction else ""
+        key = uuid.uuid4().hex if fields.prediction and counts_predictions(self._engine) else ""
         fields.add_to(body, key, prediction, references)
         self._key = key
         return json.dumps(body).encode()

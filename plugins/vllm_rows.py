@@ -39,7 +39,8 @@ class Row(LookupProposer):
         self.options = options
         self.drafted: list[int] = []
         self._foreseen = pairs(options.prediction) if prediction is not None else None
-        self._beside = _BESIDE_INDEX + options.nbytes + (0 if self._foreseen is None else self._foreseen.nbytes)
+        pairs_bytes = 0 if self._foreseen is None else self._foreseen.nbytes
+        self._beside = _BESIDE_INDEX + options.nbytes + pairs_bytes + self._limits.nbytes
         if prediction is not None:
             self.consider(config.max_draft)  # so that the first token moves the copy of the prediction
 

@@ -93,10 +93,11 @@ class UsageSender:
         if counts is None:
             return raw
         details = usage.get("completion_tokens_details") or {}
-        accepted, rejected = counts
+        written = usage.get("completion_tokens")
+        cut = max(counts[0] - written, 0) if isinstance(written, int) else 0  # behind a stop string: verified in vain
         usage["completion_tokens_details"] = {
             **details,
-            "accepted_prediction_tokens": accepted,
-            "rejected_prediction_tokens": rejected,
+            "accepted_prediction_tokens": counts[0] - cut,
+            "rejected_prediction_tokens": counts[1] + cut,
         }
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,5 +1,7 @@
 """Inside vLLM a draft fits the engine's limits, is the same on every rank, and leaves nothing behind."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from vllm_fakes import COPIED, LONGEST, Engine, configuration, engine, ticking
 
 from lookahead.plugins import vllm_hooks
 from lookahead.plugins.vllm import VllmLookupProposer, extra_args
+from lookahead.plugins.vllm_rows import Row
 
 
 @pytest.mark.usefixtures("eager")
@@ -86,7 +89,29 @@ def test_counts_are_those_of_the_predictions_own_tokens() -> None:
     assert 0 < kept <= accepted
     assert lost > 0
     assert kept + lost <= drafted
-    assert made.proposer.counts("mine") == (0, 0)
+    assert made.proposer.counts("mine") is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_counts_are_known_of_this_engines_requests_alone() -> None:
+    made = engine()
+    for place, enabled in enumerate([True, False]):
+        extra = extra_args(prediction=[5, 6, 7], enabled=enabled)
+        made.add(str(place), [5, 6], range(200, 230), **extra, lookahead_key=f"mine {place}")
+    made.step()
+    keys = ["mine 0", "mine 1", "another engine's"]
+    assert [made.proposer.counts(key) for key in keys] == [(0, 0), (0, 0), None]
+
+
+@pytest.mark.usefixtures("eager")
+def test_texts_longer_than_the_model_reads_are_left_out_wherever_they_come_from(caplog) -> None:
+    made = engine()
+    made.add("a", [5, 6], range(200, 230), **extra_args(prediction=range(200, 200 + LONGEST + 1)))
+    made.add("b", [5, 6], range(200, 230), **extra_args(references=[range(200, 200 + 2 * LONGEST + 1)] * 2))
+    made.add("c", [5, 6], range(200, 230), **extra_args(prediction=range(200, 200 + LONGEST)))
+    assert [len(draft) for draft in made.step()] == [0, 0, 8]
+    assert f"lookahead_prediction must be at most {LONGEST} tokens long, got {LONGEST + 1}" in caplog.text
+    assert f"lookahead_references must be at most {4 * LONGEST} tokens long, got {4 * LONGEST + 2}" in caplog.text
 
 
 @pytest.mark.usefixtures("eager")
@@ -134,6 +159,30 @@ def test_options_are_checked_at_the_start() -> None:
         VllmLookupProposer(configuration(max_drafts=3))
     with pytest.raises(ValueError, match=r"index_bytes in .* must be an integer"):
         VllmLookupProposer(configuration(index_bytes="1 GB"))
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("plugin", [True, False])
+def test_what_fails_for_one_request_costs_no_other_its_drafts(monkeypatch, caplog, plugin) -> None:
+    follow = Row.follow
+
+    def failing(self: Row, tokens: Any) -> bool:
+        return 1 / 0 if 999 in tokens else follow(self, tokens)
+
+    monkeypatch.setattr(Row, "follow", failing)
+    made = engine(plugin)
+    made.add("a", [999, *COPIED], range(102, 120))
+    made.add("b", COPIED, range(102, 120))
+    assert [[len(draft) > 0 for draft in made.step()] for _ in range(3)] == [[False, True]] * 3
+    assert sum("decoded without drafts" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_ids_that_stop_a_request_but_are_none_of_the_models_change_nothing() -> None:
+    made = engine()
+    made.add("a", COPIED, range(102, 120))
+    made.states["a"].sampling_params.all_stop_token_ids = {2, 105, -1, 1000, 2**63}
+    assert made.step() == [[103, 104, 105]]
 
 
 texts = st.lists(st.integers(4, 7), min_size=1, max_size=20)

@@ -2,12 +2,13 @@
 
 import sys
 from contextlib import nullcontext
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from lookahead.plugins.vllm_repairs import expand, repair_kernel_scan, repair_sampling
+from lookahead.plugins.vllm_repairs import RejectingPlaceholders, expand, repair_kernel_scan, repair_sampling
 
 
 def stale(x, cu_num_tokens, num_tokens, replace_from=0, replace_to=0):
@@ -49,6 +50,63 @@ def test_no_logits_need_no_constraints(monkeypatch) -> None:
     assert sampler.apply_sampling_constraints is once
     assert once(torch.zeros(0, 5), None, None).shape == (0, 5)
     assert once(torch.ones(2, 5), None, None) == 1
+
+
+def reading_in_front(output, ends, drafts, draft_probs, target_probs, bonus, recovered, uniform, greedy, most, rates):
+    """vLLM's rule, with the chance of token -1 read in front of its row."""
+    flat = target_probs.flatten()
+    for row, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        for place in range(start, end):
+            token = int(drafts[place])
+            if flat[place * target_probs.shape[1] + token] < uniform[place]:
+                output[row, place - start] = recovered[place]
+                break
+            output[row, place - start] = token
+        else:
+            output[row, end - start] = bonus[row]
+
+
+def rejecting(output, ends, drafts, *others):
+    """The same without the fault."""
+    RejectingPlaceholders(reading_in_front)(output, ends, drafts, *others)
+
+
+@pytest.mark.parametrize(
+    ("function", "cpu", "mended"),
+    [(reading_in_front, True, True), (rejecting, True, False), (reading_in_front, False, False)],
+)
+def test_only_a_cpu_sampler_that_accepts_placeholders_is_mended(monkeypatch, caplog, function, cpu, mended) -> None:
+    sampler = SimpleNamespace(expand_batch_to_tokens=expand, _rejection_random_sample=function)
+    platform = SimpleNamespace(is_cpu=lambda: cpu)
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
+    monkeypatch.setitem(sys.modules, "vllm.v1.sample.rejection_sampler", sampler)
+    assert repair_sampling() is mended
+    assert (sampler._rejection_random_sample is not function) is mended
+    assert ("accepts placeholders" in caplog.text) is mended
+    assert not repair_sampling()
+
+
+@pytest.mark.parametrize("draft_probs", [None, torch.tensor([[0.0, 1.0]] * 3)])
+def test_placeholders_are_rejected_whatever_lies_in_front_of_them(draft_probs) -> None:
+    output = torch.full((2, 3), -1, dtype=torch.int32)
+    probs = torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    ends, drafts, recovered = torch.tensor([1, 3]), torch.tensor([1, -1, -1]), torch.tensor([0, 1, 1])
+    uniform, bonus = torch.full((3,), 0.5, dtype=torch.float64), torch.tensor([[0], [0]])
+    rejecting(output, ends, drafts, draft_probs, probs, bonus, recovered, uniform, torch.zeros(2), 2, None)
+    assert output.tolist() == [[1, 0, -1], [1, -1, -1]]
+    assert drafts.tolist() == [1, -1, -1]
+
+
+def test_a_mended_sampler_keeps_the_methods_of_vllms() -> None:
+    class Kernel:
+        """As vLLM's, which further engines of a process register again."""
+
+        def __call__(self, *_: object) -> None: ...
+
+        def register_warmup(self, **options: bool) -> dict[str, bool]:
+            return options
+
+    assert RejectingPlaceholders(Kernel()).register_warmup(synthetic_mode=False) == {"synthetic_mode": False}
 
 
 class HasEverything:

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,10 +74,10 @@ class TestRows:
     def test_that_find_no_room_are_seldom_asked_about(self, monkeypatch) -> None:
         asked: list[str] = []
         parse = StepView.options
-        monkeypatch.setattr(StepView, "options", lambda self, key: asked.append(key) or parse(self, key))
+        monkeypatch.setattr(StepView, "options", lambda self, key, most: asked.append(key) or parse(self, key, most))
         made = engine(index_bytes=60_000)
         made.add("a", [5, 6, 7], range(100, 140))
-        made.add("b", [5, 6, 7], range(100, 140), **extra_args(prediction=range(200, 300)))
+        made.add("b", [5, 6, 7], range(100, 140), **extra_args(prediction=range(200, 260)))
         for _ in range(40):
             made.step()
         assert sorted(asked) == ["a", "b"]
@@ -99,6 +100,20 @@ class TestRows:
         rows.shrink(())
         assert rows._held == rows.nbytes
         assert set(rows._sizes) == set(rows._rows)
+
+    def test_hold_their_stop_tokens_within_the_budget_too(self) -> None:
+        made = engine(index_bytes=100_000)
+        made.proposer._options = replace(made.proposer._options, vocabulary=10**6)
+        for name, stops in (("few", 10), ("many", 20_000)):
+            made.add(name, COPIED, range(102, 120))
+            made.states[name].sampling_params.all_stop_token_ids = set(range(1000, 1000 + stops))
+        assert [len(draft) > 0 for draft in made.step()] == [True, False]
+        held = made.proposer.stats()["bytes"]
+        made.end("few")
+        made.add("none", COPIED, range(102, 120))
+        made.states["none"].sampling_params.all_stop_token_ids = set()
+        made.step(["none"])
+        assert held - made.proposer.stats()["bytes"] == 10 * 16
 
     def test_start_anew_where_a_text_has_changed(self) -> None:
         made = engine()

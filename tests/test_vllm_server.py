@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookahead.plugins import vllm_predictions, vllm_request
 from lookahead.plugins.vllm_counts import PredictionCounts
 from lookahead.plugins.vllm_fields import LookupFields
 from lookahead.plugins.vllm_predictions import PredictedOutputs
@@ -85,11 +86,16 @@ def served(application: Application, request: Any, parts: int = 1, **scope: Any)
     return body, {**dict(sent[0]["headers"]), b"status": sent[0]["status"]}
 
 
+def parsed(arguments: dict[str, Any]) -> RequestOptions:
+    """What the engine reads of them."""
+    return RequestOptions.parse(arguments, max_model_len=10**6)
+
+
 @pytest.mark.parametrize("path", [PATH, "/v1/completions", "/invocations"])
 def test_all_paths_that_write_text_are_served(path) -> None:
     application = Application(b"{}")
     served(application, {"prediction": PREDICTION}, path=path)
-    assert RequestOptions.parse(application.arguments).prediction.tolist() == [97, 98]
+    assert parsed(application.arguments).prediction.tolist() == [97, 98]
 
 
 @pytest.mark.parametrize("content", ["ab", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]])
@@ -99,16 +105,25 @@ def test_a_prediction_reaches_the_engine_as_ids_of_its_tokenizer(content) -> Non
     body = json.loads(application.read)
     assert "prediction" not in body
     assert body["x"] == 1
-    options = RequestOptions.parse(application.arguments)
+    options = parsed(application.arguments)
     assert options.prediction.tolist() == [97, 98]
     assert options.key
     assert application.arguments["y"] == 2
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_a_body_may_have_any_encoding_that_json_has(encoding) -> None:
+    application = Application(b"{}")
+    served(application, json.dumps({"prediction": PREDICTION}).encode(encoding))
+    assert parsed(application.arguments).prediction.tolist() == [97, 98]
+    body = json.dumps({"vllm_xargs": {"lookahead_prediction": pack(range(1000))}}).encode(encoding)
+    assert b"set by the server" in served(Application(b"{}"), body)[0]
+
+
 def test_references_and_the_switch_reach_it_too() -> None:
     application = Application(b"{}")
     served(application, {"lookahead_references": ["a", "", "bc"], "lookahead": False}, parts=7)
-    options = RequestOptions.parse(application.arguments)
+    options = parsed(application.arguments)
     assert [text.tolist() for text in options.references] == [[97], [98, 99]]
     assert not options.enabled
     assert not options.key
@@ -131,13 +146,21 @@ def test_other_paths_pass_as_they_are() -> None:
 
 
 def test_the_usage_carries_the_counts_and_the_length_is_right() -> None:
-    response = {"usage": {"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 2}}, "é": "ü"}
+    response = {"usage": {"completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 2}}, "é": "ü"}
     raw = json.dumps(response).encode()
     body, headers = served(Application(raw[:20], raw[20:]), {"prediction": PREDICTION})
     usage = json.loads(body)["usage"]
     counted = {"reasoning_tokens": 2, "accepted_prediction_tokens": 7, "rejected_prediction_tokens": 3}
-    assert usage == {"completion_tokens": 5, "completion_tokens_details": counted}
+    assert usage == {"completion_tokens": 50, "completion_tokens_details": counted}
     assert int(headers[b"content-length"]) == len(body)
+
+
+@pytest.mark.parametrize(("written", "told"), [(5, (5, 5)), (7, (7, 3)), (0, (0, 10)), (None, (7, 3))])
+def test_no_more_tokens_were_accepted_than_written(written, told) -> None:
+    """A stop string may cut the text after the engine has accepted more of it."""
+    raw = json.dumps({"usage": {"completion_tokens": written}}).encode()
+    details = json.loads(served(Application(raw), {"prediction": PREDICTION})[0])["usage"]["completion_tokens_details"]
+    assert (details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]) == told
 
 
 @pytest.mark.parametrize("parts", [1, 2, 9])
@@ -151,7 +174,7 @@ def test_a_stream_carries_them_in_its_last_usage_wherever_it_is_cut(parts) -> No
     events = body.split(b"\n\n")
     assert events[0] + b"\n\n" == text
     details = json.loads(events[1].removeprefix(b"data: "))["usage"]["completion_tokens_details"]
-    assert details == {"accepted_prediction_tokens": 7, "rejected_prediction_tokens": 3}
+    assert details == {"accepted_prediction_tokens": 5, "rejected_prediction_tokens": 5}
     assert events[2:] == [b"data: [DONE]", b""]
     assert len(application.asked) == 1
 
@@ -160,6 +183,27 @@ def test_a_stream_carries_them_in_its_last_usage_wherever_it_is_cut(parts) -> No
 def test_where_no_worker_can_tell_the_response_stays_as_it_is(counts) -> None:
     raw = b'{"usage":{"completion_tokens":5}}'
     assert served(Application(raw, counts=counts), {"prediction": PREDICTION})[0] == raw
+
+
+def test_a_response_does_not_wait_for_ever_for_its_counts(monkeypatch, caplog) -> None:
+    class Silent(Application):
+        async def rpc(self, method: str, args: tuple[str]) -> list[Any]:
+            return await asyncio.Future()
+
+    monkeypatch.setattr(vllm_predictions, "_LONGEST_ANSWER", 0.01)
+    raw = b'{"usage":{"completion_tokens":5}}'
+    assert served(Silent(raw), {"prediction": PREDICTION})[0] == raw
+    assert "could not tell what became of a prediction: TimeoutError" in caplog.text
+
+
+@pytest.mark.parametrize(("method", "asks"), [(None, False), ("ngram", False), ("custom_class", True)])
+def test_only_an_engine_that_may_draft_for_us_is_asked(method, asks) -> None:
+    application = Application(b'{"usage":{"completion_tokens":50}}')
+    speculation = None if method is None else SimpleNamespace(method=method)
+    application.state.engine_client.vllm_config = SimpleNamespace(speculative_config=speculation)
+    body, _ = served(application, {"prediction": PREDICTION})
+    assert bool(application.asked) is asks
+    assert (b"accepted_prediction_tokens" in body) is asks
 
 
 @pytest.mark.parametrize(
@@ -247,12 +291,12 @@ def test_a_tokenizer_of_vllm_that_threads_may_share_is_not_copied(monkeypatch) -
     application = Application(b"{}")
     application.state.engine_client.renderer.tokenizer = Shared()
     served(application, {"prediction": PREDICTION})
-    assert RequestOptions.parse(application.arguments).prediction.tolist() == [97, 98]
+    assert parsed(application.arguments).prediction.tolist() == [97, 98]
 
 
 def test_a_key_of_a_client_may_not_be_long(caplog) -> None:
-    assert RequestOptions.parse({"lookahead_key": "k" * 64}).key == "k" * 64
-    assert RequestOptions.parse({"lookahead_key": "k" * 65}).key == ""
+    assert parsed({"lookahead_key": "k" * 64}).key == "k" * 64
+    assert parsed({"lookahead_key": "k" * 65}).key == ""
     assert "at most 64 characters" in caplog.text
 
 
@@ -265,14 +309,24 @@ def test_nothing_said_is_nothing_asked() -> None:
 
 @given(st.lists(st.integers(0, 2**31 - 1)))
 def test_packed_ids_come_back(ids) -> None:
-    assert RequestOptions.parse({"lookahead_prediction": pack(ids)}).prediction.tolist() == ids
-    assert RequestOptions.parse({"lookahead_prediction": ids}).prediction.tolist() == ids
+    assert parsed({"lookahead_prediction": pack(ids)}).prediction.tolist() == ids
+    assert parsed({"lookahead_prediction": ids}).prediction.tolist() == ids
 
 
 @pytest.mark.parametrize("value", [5, 5.0, "AA==", "!", ["a"], [[1]], [1, [2]], [-1], [2**31], [2**70], {"a": 1}, True])
 def test_ids_that_are_none_are_left_out(value, caplog) -> None:
-    assert len(RequestOptions.parse({"lookahead_prediction": value}).prediction) == 0
+    assert len(parsed({"lookahead_prediction": value}).prediction) == 0
     assert "left out" in caplog.text
+
+
+@pytest.mark.parametrize("ids", [[7] * 100, pack([7] * 100), np.full(100, 7)])
+def test_ids_are_counted_before_they_are_read(ids, caplog, monkeypatch) -> None:
+    assert len(RequestOptions.parse({"lookahead_prediction": ids}, 100).prediction) == 100
+    assert len(RequestOptions.parse({"lookahead_references": [ids]}, 25).references) == 1
+    monkeypatch.setattr(vllm_request, "_tokens", None)
+    assert len(RequestOptions.parse({"lookahead_references": [ids]}, 24).references) == 0
+    assert len(RequestOptions.parse({"lookahead_prediction": ids}, 99).prediction) == 0
+    assert "lookahead_prediction must be at most 99 tokens long, got 100: leave out" in caplog.text
 
 
 def test_packing_refuses_what_is_no_id() -> None:
@@ -285,5 +339,8 @@ def test_packing_refuses_what_is_no_id() -> None:
 def test_counts_that_nobody_asks_for_are_forgotten() -> None:
     counts = PredictionCounts(most=3)
     for key in "abcd":
+        counts.begin(key)
         counts.add(key, [True], 1)
-    assert [counts.take(key) for key in "ad"] == [(0, 0), (1, 0)]
+    counts.add("a", [True], 1)
+    assert [counts.take(key) for key in "ad"] == [None, (1, 0)]
+    assert len(counts) == 2

@@ -29,7 +29,6 @@ def started(model: str, speculative_config: dict[str, Any] | None = None, **opti
         speculative_config=speculative_config,
         enforce_eager=True,
         distributed_executor_backend="uni",
-        enable_prefix_caching=False,
         disable_log_stats=False,
         **given | options,
     )

@@ -66,7 +66,7 @@ def test_a_prediction_is_drafted_from_and_counted(start, real_model) -> None:
     accepted, rejected = engine.collective_rpc("lookahead_counts", args=("mine",))[0]
     assert 40 < accepted <= after["accepted"] - before["accepted"]
     assert accepted + rejected <= after["drafted"] - before["drafted"]
-    assert engine.collective_rpc("lookahead_counts", args=("mine",))[0] == (0, 0)
+    assert engine.collective_rpc("lookahead_counts", args=("mine",))[0] is None
 
 
 def test_a_request_that_wants_no_drafts_gets_none(start, real_model) -> None:
@@ -189,16 +189,23 @@ def test_structured_output_is_valid_and_that_of_no_speculation(start, real_model
 
 
 @pytest.mark.usefixtures("eager")
-def test_samples_follow_the_law_of_no_speculation(start, model_of_eight_tokens) -> None:
-    """Joint counts of three tokens, the last two drafted, with temperature and top-k."""
-    prompt = {"prompt_token_ids": [0, 1, 3, 4, 5, 6, 7, 2, 4, 1, 7, 0, 5, 3, 6] * 3}
+@pytest.mark.parametrize("cached", [False, True])
+def test_samples_follow_the_law_of_no_speculation(start, model_of_eight_tokens, cached) -> None:
+    """Joint counts of three tokens, the last two drafted, with temperature and top-k; all but one may be cached."""
     sampling = {"temperature": 0.8, "top_k": 4, "max_tokens": 3, "ignore_eos": True, "detokenize": False}
-    params = [SamplingParams(**sampling, seed=seed) for seed in range(2000)]
     counts = []
     for config in (None, speculative(4)):
         engine = start(model_of_eight_tokens, config, skip_tokenizer_init=True)
-        counts.append(Counter(map(tuple, texts(engine, [prompt] * len(params), params))))
-    assert stats(engine)["drafted"] > 500
+        length = engine.llm_engine.vllm_config.cache_config.block_size + 1 if cached else 45
+        prompt = {"prompt_token_ids": ([0, 1, 3, 4, 5, 6, 7, 2, 4, 1, 7, 0, 5, 3, 6] * 60)[:length]}
+        engine.generate([prompt], SamplingParams(**sampling), use_tqdm=False)  # so that it is
+        before = stats(engine)["drafted"] if config else 0
+        outputs = engine.generate(
+            [prompt] * 2000, [SamplingParams(**sampling, seed=seed) for seed in range(2000)], use_tqdm=False
+        )
+        assert {output.num_cached_tokens for output in outputs} == {length - 1 if cached else 0}
+        counts.append(Counter(tuple(output.outputs[0].token_ids) for output in outputs))
+    assert stats(engine)["drafted"] - before > 500
     plain, ours = counts
     cells = [text for text in set(plain) | set(ours) if plain[text] + ours[text] >= 10]
     distance = sum((plain[text] - ours[text]) ** 2 / (plain[text] + ours[text]) for text in cells)
