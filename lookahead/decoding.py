@@ -1,6 +1,7 @@
 """The loop: propose, forward, verify, commit. It knows rows of logits, not frameworks."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -84,7 +85,10 @@ def decode(
         proposed = perf_counter()
         logits, width = target.forward(rows, drafts)
         choosers = output.choosers(rows, logits)
-        emitted = [_emit(*each, output) for each in zip(rows, drafts, choosers, strict=True)]
+        emitted = [
+            confirm(draft, choose, partial(output.emit, row))
+            for row, draft, choose in zip(rows, drafts, choosers, strict=True)
+        ]
         target.commit([len(tokens) for tokens in emitted])
         verified = perf_counter()
         for row, tokens in zip(rows, emitted, strict=True):
@@ -108,13 +112,3 @@ def decode(
         stats.record(step)
     for proposer in proposers:
         proposer.finish()
-
-
-def _emit(row: int, draft: Draft, choose: Callable[[int], int], output: Output) -> list[int]:
-    """Emit the confirmed tokens of a row until one ends it; return them."""
-    emitted: list[int] = []
-    for token in confirm(draft, choose):
-        emitted.append(token)
-        if output.emit(row, token):
-            break
-    return emitted

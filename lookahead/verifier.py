@@ -6,7 +6,7 @@ differs follows norm(max(0, target - draft)): the acceptance rule of Leviathan e
 section 2.3) without its arithmetic. :func:`accept` is that rule in full, for drafts that come with probabilities.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -28,28 +28,31 @@ class Verdict:
     accepted: int
 
 
-def confirm(draft: Draft, choose: Callable[[int], int]) -> Iterator[int]:
-    """Yield the target's own tokens for as long as they follow the draft, then the one that leaves it.
+def confirm(draft: Draft, choose: Callable[[int], int], ends: Callable[[int], bool] = lambda token: False) -> list[int]:
+    """Return the target's own tokens for as long as they follow the draft, and the one that leaves it.
 
-    Lazy: position i is chosen only after the caller has taken token i - 1, so a processor never sees a rejected
-    prefix and a caller that stops early (end of sequence) leaves no further draw of random numbers behind.
+    Position i is chosen only after ``ends`` has seen token i - 1, so a processor never sees a rejected prefix and a
+    text that ends early (end of sequence) leaves no further draw of random numbers behind.
 
     Args:
         draft: A chain or a tree with distinct siblings.
         choose: Maps a row of the step's logits (0 = after the last committed token, i + 1 = after draft node i) to
             the target's token there.
+        ends: Takes each token as it is chosen, and says whether it is the last.
 
     Example:
         Draft 5, 6, 7; the target wants 5, 6, 9: two tokens accepted, and 9 is its own.
 
-        >>> list(confirm(Draft((5, 6, 7)), [5, 6, 9, 4].__getitem__))
+        >>> confirm(Draft((5, 6, 7)), [5, 6, 9, 4].__getitem__)
         [5, 6, 9]
     """
+    tokens: list[int] = []
     node: int | None = ROOT
     while node is not None:
         token = choose(node + 1)
-        yield token
-        node = draft.child(node, token)
+        tokens.append(token)
+        node = None if ends(token) else draft.child(node, token)
+    return tokens
 
 
 def greedy_choices(target_logits: Tensor) -> list[int]:

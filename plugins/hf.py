@@ -8,10 +8,11 @@
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
+from inspect import Parameter, Signature
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -47,33 +48,18 @@ Options: TypeAlias = LookupConfig | Mapping[str, Any] | bool | None
 
 @dataclass
 class _Request:
-    """What one ``generate`` call asked for, until ``_sample`` takes it; None is nothing of its own."""
+    """What one ``generate`` call asked for, however often it samples; None is nothing of its own."""
 
     lookup: LookupConfig | Literal[False] | None
     generation_config: GenerationConfig | None = None
-    taken: bool = False
+    sampled: bool = False
 
 
 _request: ContextVar[_Request | None] = ContextVar("lookahead_request", default=None)
 
 
 class LookupGenerationMixin:
-    """Overrides ``generate`` to read ``lookup=``, and ``_sample`` to decode with drafts."""
-
-    def generate(self, *args: Any, lookup: Options = None, **kwargs: Any) -> Any:
-        """Generate as the model's own ``generate`` does; ``lookup`` is a dict of options, True or False."""
-        outer = _request.get()
-        if lookup is None and outer is not None and not outer.taken:  # a model inside, or the assistant, of that call's
-            return super().generate(*args, **kwargs)  # type: ignore[misc]
-        request = _Request(None if lookup is None else LookupConfig.parse(lookup) or False)
-        token = _request.set(request)
-        try:
-            result = super().generate(*args, **kwargs)  # type: ignore[misc]
-        finally:
-            _request.reset(token)
-        if not request.taken and not getattr(request.generation_config, "is_assistant", False):
-            _note_other_method(self, request, kwargs.get("assistant_model"))
-        return result
+    """Overrides ``_sample`` to decode with drafts; ``generate``, which reads ``lookup=``, is made for each class."""
 
     def _get_logits_processor(self, generation_config: GenerationConfig, *args: Any, **kwargs: Any) -> Any:
         # The one place where generate hands on what the encoder reads together with this call's own config.
@@ -97,7 +83,7 @@ class LookupGenerationMixin:
         assists = getattr(generation_config, "is_assistant", False)  # a short draft for another model, each time anew
         config, asked = (None, False) if assists else _wanted(self, generation_config)
         given = input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs
-        return run(self, Call(*given, asked), config)
+        return _sampled(self, Call(*given, asked), config)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The class is made at run time under its base's name, so pickle and deepcopy rebuild it from that base.
@@ -229,7 +215,16 @@ def lookup_generate(
     versions.check_versions()
     config, asked = _wanted(model, generation_config, lookup)
     given = input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus, streamer, model_kwargs
-    return run(model, Call(*given, asked), config)
+    return _sampled(model, Call(*given, asked), config)
+
+
+def _sampled(model: Any, call: Call, config: LookupConfig | None) -> Any:
+    """Decode; what a processor, criterion or streamer generates meanwhile is a call of its own."""
+    token = _request.set(None)
+    try:
+        return run(model, call, config)
+    finally:
+        _request.reset(token)
 
 
 def _wanted(
@@ -237,8 +232,8 @@ def _wanted(
 ) -> tuple[LookupConfig | None, bool]:
     """Return the options of this call, its ``lookup=`` or else the configured ones, and whether it asks for drafts."""
     request = _request.get()
-    if request is not None and not request.taken:
-        request.taken = True
+    if request is not None:
+        request.sampled = True
         lookup = request.lookup if lookup is None else lookup
     if lookup is None:
         return _configured(model, generation_config), False
@@ -271,7 +266,35 @@ def _note_other_method(model: Any, request: _Request, assistant: Any) -> None:
 def _enabled_class(cls: type) -> type:
     """Return the subclass of a model class that decodes with drafts; it keeps the name, for configs and logs."""
     names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return type(cls.__name__, (LookupGenerationMixin, cls), names)
+    generate = _reading_lookup(cls.generate)  # type: ignore[attr-defined]
+    return type(cls.__name__, (LookupGenerationMixin, cls), {**names, "generate": generate})
+
+
+def _reading_lookup(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a class's ``generate`` with ``lookup=``; what its decorators wrap, as without ``no_grad``, has it too."""
+
+    @wraps(plain)
+    def generate(self: Any, *args: Any, lookup: Options = None, **kwargs: Any) -> Any:
+        if lookup is None and _request.get() is not None:  # a model inside, or the assistant, of that call's
+            return plain(self, *args, **kwargs)
+        request = _Request(None if lookup is None else LookupConfig.parse(lookup) or False)
+        token = _request.set(request)
+        try:
+            result = plain(self, *args, **kwargs)
+        finally:
+            _request.reset(token)
+        if not request.sampled and not getattr(request.generation_config, "is_assistant", False):
+            _note_other_method(self, request, kwargs.get("assistant_model"))
+        return result
+
+    names = dict(inspect.signature(plain).parameters)
+    others = [names.pop(name) for name, given in [*names.items()] if given.kind is Parameter.VAR_KEYWORD]
+    option = Parameter("lookup", Parameter.KEYWORD_ONLY, default=None, annotation=Options)
+    generate.__signature__ = Signature([*names.values(), option, *others])  # type: ignore[attr-defined]
+    del generate.__wrapped__
+    if hasattr(plain, "__wrapped__"):
+        generate.__wrapped__ = _reading_lookup(plain.__wrapped__)
+    return generate
 
 
 def _base(cls: type) -> type:

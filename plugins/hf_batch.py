@@ -16,12 +16,12 @@ from transformers.generation.configuration_utils import GenerationConfig
 
 from lookahead.draft import Draft
 from lookahead.plugins.hf_arguments import cache_name
-from lookahead.plugins.hf_attention import grouped_attention, takes_packed_rows
+from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import CropRollback
 from lookahead.plugins.hf_output import HFOutput
 from lookahead.plugins.hf_packed import PackedRows, packed_inputs, reading_packed
 from lookahead.plugins.hf_target import position_limits, position_room
-from lookahead.plugins.hf_tree import reads_trees
+from lookahead.plugins.hf_trust import packs_rows, reads_trees
 
 _WASTE = 0.25  # share of holes, of the longest row's text, from which on they are closed
 _WIDEST = 128  # tokens that a step may read, and more
@@ -84,7 +84,7 @@ class HFBatchTarget:
 
     def packs_rows(self) -> bool:
         """Return whether rows are read without padding; known after the prefill."""
-        return self._may_leave_holes and takes_packed_rows(self._model)
+        return self._may_leave_holes and packs_rows(self._model, self.cache)
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""

@@ -1,5 +1,6 @@
 """Calibration: the seconds of a step by its width, measured at once instead of step by step while generating."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
@@ -33,16 +34,14 @@ def calibrate(
         Pairs of width and median seconds.
 
     Raises:
-        ValueError: The cache of this model can't be cropped, or ``context`` exceeds its positions.
+        ValueError: The model has an encoder or a cache that can't be cropped, or an argument is out of range.
 
     Example:
         >>> calibrate(model, context=256)                          # doctest: +SKIP
         [(1, 0.048), (2, 0.083), ...]
     """
     model = unwrapped(model)
-    limit = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    if context < 1 or (limit is not None and context + max(widths) > limit):
-        raise ValueError(f"context must be from 1 to {(limit or 0) - max(widths)} tokens for this model, got {context}")
+    _check(model, context, widths, repeats)
     vocabulary = model.get_input_embeddings().num_embeddings
     ids = torch.arange(context + max(widths), device=model.device)[None] * 31 % vocabulary
     reading = Reading(model, {}, static=False)
@@ -62,6 +61,26 @@ def calibrate(
         for width, took in zip(widths, rounds, strict=True):
             pacing.observe(width, took, 1.0, context)
     return [(width, sorted(took[1:])[repeats // 2]) for width, took in seconds.items()]
+
+
+def _check(model: Any, context: int, widths: Sequence[int], repeats: int) -> None:
+    """Refuse what can't be measured."""
+    if model.config.is_encoder_decoder:
+        raise ValueError(
+            f"model must be a decoder-only one, got {type(model).__name__}, which reads an encoder's output: its steps "
+            "measure themselves while it generates"
+        )
+    if not widths or min(widths) < 1:
+        raise ValueError(f"widths must be one or more numbers of tokens from 1 on, got {list(widths)}: leave them out")
+    if repeats < 1:
+        raise ValueError(f"repeats must be at least 1, got {repeats}: each width is measured so often")
+    limit = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    most = math.inf if limit is None else limit - max(widths)
+    if most < 1:
+        raise ValueError(f"widths must stay below the model's {limit} positions, got {max(widths)}: give smaller ones")
+    if not 1 <= context <= most:
+        span = "at least 1" if limit is None else f"from 1 to {most}"
+        raise ValueError(f"context must be {span} tokens for this model, got {context}")
 
 
 def _timed(forward: Callable[[], Any], device: torch.device) -> float:

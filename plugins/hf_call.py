@@ -38,8 +38,8 @@ def run(model: Any, call: Call, config: LookupConfig | None) -> Any:
     """
     if config is None:
         return _run_plainly(model, call, "")
-    if call.model_kwargs.get("inputs_embeds") is None:  # beside embeddings, ids are never looked up
-        check_token_ids(model, "input_ids", call.input_ids)
+    if call.model_kwargs.get("inputs_embeds") is None and not call.input_ids.is_floating_point():
+        check_token_ids(model, "input_ids", call.input_ids)  # beside embeddings, ids are never looked up
     reason = plain_reason(model, call, config)
     if reason is not None:
         state_of(model).log_plain(model, reason)

@@ -1,7 +1,6 @@
-"""Checks of a model and of token ids: is the block forward exact, are the ids the model's."""
+"""Checks of a model and of token ids: how exactly are blocks, trees and packed rows read, are the ids the model's."""
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,65 +8,16 @@ from torch import Tensor
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticCache
 
 from lookahead.draft import EMPTY, Draft
-from lookahead.plugins.hf_arguments import Call, cache_name
+from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_attention import grouped_attention
-from lookahead.plugins.hf_cache import decoder_cache, rollback_for
-from lookahead.plugins.hf_known import EXACT
-from lookahead.plugins.hf_parts import foreign_parts
-from lookahead.plugins.hf_state import state_of
+from lookahead.plugins.hf_cache import rollback_for
+from lookahead.plugins.hf_packed import PackedRows, packed_inputs, reading_packed
 from lookahead.plugins.hf_tree import keep_branch, tree_inputs
-
-# Their multi-token forward on a filled cache differs from token-by-token decoding (transformers 5.24): recurrent layers
-# that forget the cached state, and (moshi) a window that is the cache's but not the attention mask's.
-_INEXACT = frozenset({"mamba", "falcon_mamba", "jamba", "moshi", "recurrent_gemma", "zamba"})
-# With a static cache they look up what a token may see by the size of the cache, not by its place in the text.
-_INEXACT_WHEN_STATIC = frozenset({"gpt_neo", "led"})
-
-
-def block_forward_reason(model: Any, call: Call) -> str | None:
-    """Return why the model's reading of several tokens at once can't be trusted, or None when it can.
-
-    Known architectures are; of others, of recurrent layers, whose kernels differ between machines, and of models with
-    parts that are not transformers' own it is measured once per model, its parts, dtype and kind of cache.
-    """
-    kind, cache = model.config.model_type, decoder_cache(call.cache)
-    static = isinstance(cache, StaticCache)
-    if kind in _INEXACT or (static and kind in _INEXACT_WHEN_STATIC):
-        return f"the multi-token forward of {kind} models is not exact in transformers"
-    foreign = foreign_parts(model)
-    if kind in EXACT and not foreign and not any(hasattr(layer, "recurrent_states") for layer in cache.layers):
-        return None
-    checked, measured = state_of(model).checked, (model.dtype, static, foreign)
-    if measured not in checked:
-        checked[measured] = _measured(model, call, static)
-    return checked[measured]
-
-
-def _measured(model: Any, call: Call, static: bool) -> str | None:
-    """Measure; a model that can't be measured like this can't be trusted either."""
-    kind = model.config.model_type
-    try:
-        read = {name: _first_row(call.model_kwargs.get(name)) for name in ("encoder_outputs", "attention_mask")}
-        error = block_forward_error(model, read if model.config.is_encoder_decoder else {}, static)
-    except Exception as failure:
-        return f"the multi-token forward of this {kind} model could not be checked ({type(failure).__name__})"
-    if error <= block_forward_tolerance(model.dtype):
-        return None
-    return f"the multi-token forward of this {kind} model is not exact (relative error {error:.1e})"
 
 
 def block_forward_tolerance(dtype: torch.dtype) -> float:
     """Return the largest relative difference that rounding explains between a block and single tokens."""
     return max(1e-4, 16 * torch.finfo(dtype).eps)
-
-
-def _first_row(read: Any) -> Any:
-    """Return what the encoder has read for the first row of a batch: the check decodes one."""
-    if isinstance(read, Tensor):
-        return read[:1]
-    if isinstance(read, Mapping):
-        return type(read)(**{name: _first_row(value) for name, value in read.items()})
-    return type(read)(map(_first_row, read)) if isinstance(read, list | tuple) else read
 
 
 @torch.no_grad()
@@ -136,6 +86,30 @@ def tree_error(model: Any, prefix: int = 6) -> float:
     return float(difference / torch.cat(expected).abs().max().clamp_min(1e-6))
 
 
+@torch.no_grad()
+def packed_error(model: Any, prefix: int = 6) -> float:
+    """Return the relative difference of logits between rows laid end to end and the same rows read one by one.
+
+    Args:
+        model: A decoder-only language model in evaluation mode, all of whose layers keep every position.
+        prefix: Tokens of the prefill before the block.
+    """
+    lengths = [1, 4]
+    places = torch.arange(2 * (prefix + max(lengths)), device=model.device).view(2, -1)
+    ids = (places * 31 + 7).remainder(model.get_input_embeddings().num_embeddings)
+    expected = []
+    for row, length in zip(ids.split(1), lengths, strict=True):
+        alone = Reading(model, {}, static=False)
+        alone.read(row[:, :prefix])
+        expected.append(alone.read(row[:, : prefix + length]))
+    packed = Reading(model, {}, static=False)
+    packed.read(ids[:, :prefix])
+    rollback_for(packed.cache, prefix)
+    found = packed.read(ids, rows=PackedRows.of(lengths, model.device))
+    difference = (found - torch.cat(expected)).abs().max()
+    return float(difference / torch.cat(expected).abs().max().clamp_min(1e-6))
+
+
 class Reading:
     """A model and a cache, fed as ``generate`` feeds them.
 
@@ -155,17 +129,19 @@ class Reading:
         names = inspect.signature(model.forward).parameters
         self._counted, self._cache_name = "position_ids" in names, cache_name(names)
 
-    def read(self, ids: Tensor, cached: int | None = None, draft: Draft = EMPTY) -> Tensor:
-        """Read what follows the cached tokens, a tree at its end if it is one.
+    def read(
+        self, ids: Tensor, cached: int | None = None, draft: Draft = EMPTY, rows: PackedRows | None = None
+    ) -> Tensor:
+        """Read what follows the cached tokens: a tree at its end if it is one, rows end to end if they are laid so.
 
         Returns:
-            Logits, shape ``[tokens read, vocabulary]``.
+            Logits of the first row, or of the packed ones, shape ``[tokens read, vocabulary]``.
         """
         length = ids.shape[1]
         width = length - (self._cached if cached is None else cached)
         kwargs = {**self._inputs, self._cache_name: self.cache, "use_cache": True}
         if self._counted:
-            kwargs["position_ids"] = torch.arange(length, device=ids.device)[None]
+            kwargs["position_ids"] = torch.arange(length, device=ids.device).expand(len(ids), -1)
         inputs = self._model.prepare_inputs_for_generation(
             ids, next_sequence_length=width, is_first_iteration=self._cached == 0, **kwargs
         )
@@ -173,9 +149,12 @@ class Reading:
             inputs["logits_to_keep"] = width
         if draft.parents:
             inputs = tree_inputs(inputs, draft, length - width, self._model)
+        if rows is not None:
+            inputs = packed_inputs({**inputs, "attention_mask": torch.ones_like(ids)}, rows, length - width)
         self._cached = length
-        with grouped_attention():
-            return self._model(**inputs, return_dict=True).logits[0, -width:].float()
+        with grouped_attention(), reading_packed(rows):
+            logits = self._model(**inputs, return_dict=True).logits[0]
+        return logits[-(width if rows is None else len(rows.places)) :].float()
 
 
 def check_token_ids(model: Any, name: str, ids: Any) -> None:

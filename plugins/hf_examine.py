@@ -10,7 +10,7 @@ from lookahead.plugins import hf
 from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_cache import CropRollback, decoder_cache, rollback_for
 from lookahead.plugins.hf_check import block_forward_error, block_forward_tolerance
-from lookahead.plugins.hf_tree import reads_trees
+from lookahead.plugins.hf_trust import reads_trees
 
 _PROMPT, _NEW = 24, 4
 

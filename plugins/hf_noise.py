@@ -1,5 +1,6 @@
 """The random numbers of plain batched sampling, for rows that advance at different speeds."""
 
+import torch
 from torch import Tensor
 
 _BUDGET = 256 * 2**20
@@ -31,13 +32,19 @@ class Noise:
             probs: Shape ``[1, vocabulary]``.
             row: Index of the row in the batch.
             step: Tokens the row has emitted before.
+
+        Raises:
+            RuntimeError: As plain sampling does where a probability is no number.
         """
         while self._next <= step:
             noise = probs.new_empty((self._rows, probs.shape[-1])).exponential_(1)
             self._drawn[self._next] = noise
             self._next += 1
             self.span = max(_LEAST_SPAN, _BUDGET // max(1, noise.nbytes))
-        return int((probs[0] / self._drawn[step][row]).argmax())
+        token = int((probs[0] / self._drawn[step][row]).argmax())
+        if not probs[0, token].isfinite():  # what is no number is the largest
+            torch.multinomial(probs, num_samples=1)  # refuses it
+        return token
 
     def forget(self, steps: int) -> None:
         """Drop the random numbers of the first ``steps`` steps."""

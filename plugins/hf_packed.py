@@ -116,8 +116,8 @@ _block: ContextVar[PackedRows | None] = ContextVar("lookahead_packed_rows", defa
 
 
 @contextmanager
-def reading_packed(block: PackedRows) -> Iterator[None]:
-    """Let attention and cache layers take the rows of a block apart, in this thread."""
+def reading_packed(block: PackedRows | None) -> Iterator[None]:
+    """Let attention and cache layers take the rows of a block apart, in this thread; None where none are packed."""
     token = _block.set(block)
     try:
         yield

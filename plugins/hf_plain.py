@@ -12,9 +12,9 @@ from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengt
 from lookahead.config import LookupConfig
 from lookahead.plugins.hf_arguments import Call, cache_name
 from lookahead.plugins.hf_cache import decoder_cache
-from lookahead.plugins.hf_check import block_forward_reason
 from lookahead.plugins.hf_parts import hook_reason
 from lookahead.plugins.hf_target import has_longrope, rescaling_length
+from lookahead.plugins.hf_trust import block_forward_reason
 
 # Processors that look at one row alone, so that rows may be processed one by one.
 BY_ROW = tuple(
@@ -51,6 +51,7 @@ _REALIGNABLE = {
 }
 _REREADS = tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 24)
 _BATCH_KWARGS = {"attention_mask", "position_ids", "use_cache", "logits_to_keep"}
+_NOT_THE_MODELS = {"tokenizer", "assistant_tokenizer"}  # what criteria are made of, given to every loop
 # Their attention looks at the distance between tokens, so they need no positions when rows move.
 _BY_DISTANCE = frozenset({"bloom", "mpt"})
 # Their cache is longer than the text: it begins with image tokens that have no place there.
@@ -69,31 +70,39 @@ def plain_reason(model: Any, call: Call, config: LookupConfig) -> str | None:
 
 def _call_reason(model: Any, call: Call) -> str | None:
     config = call.generation_config
-    if call.input_ids.dim() != 2:
+    if call.input_ids.dim() != 2 or call.input_ids.is_floating_point() or not len(call.input_ids):
         return "the model does not write plain token sequences"
     if call.synced_gpus:
         return "synced_gpus keeps several devices in lockstep"
-    if _has_virtual_tokens(model):
+    if _prompt_learning(model) not in ("", "PREFIX_TUNING"):
         return "its adapter puts virtual tokens in front of every forward"
-    if model.training and _drops_out(model.config):
-        return "it is in training mode, where dropout draws random numbers in every forward"
+    if _draws_random_numbers(model):
+        return "it is in training mode, where dropout or jitter draws random numbers in every forward"
     if config.return_dict_in_generate and (config.output_attentions or config.output_hidden_states):
         return "output_attentions and output_hidden_states are recorded token by token"
     return hook_reason(model, call.asked)
 
 
-def _has_virtual_tokens(model: Any) -> bool:
-    """Whether a PEFT adapter of prompt learning feeds the model, other than by its cache (prefix tuning)."""
+def _prompt_learning(model: Any) -> str:
+    """Return the kind of PEFT adapter whose virtual tokens the model reads; empty where it reads none."""
     wrapper = getattr(model.prepare_inputs_for_generation, "__self__", model)
     adapter: Any = getattr(wrapper, "active_peft_config", None) if wrapper is not model else None
-    learned = getattr(adapter, "is_prompt_learning", False)
-    return learned and getattr(adapter.peft_type, "value", adapter.peft_type) != "PREFIX_TUNING"
+    if not getattr(adapter, "is_prompt_learning", False):
+        return ""
+    return str(getattr(adapter.peft_type, "value", adapter.peft_type))
 
 
-def _drops_out(config: Any) -> bool:
-    values = vars(config.get_text_config(decoder=True))
-    rates = [value for name, value in values.items() if "dropout" in name or name.endswith("pdrop")]
-    return any(isinstance(rate, float) and rate > 0 for rate in rates)
+def _draws_random_numbers(model: Any) -> bool:
+    """Whether a part in training mode may drop, skip or jitter by chance: its own rates or the config's say so."""
+    training = [module for module in model.modules() if module.training]
+    return bool(training) and any(map(_has_rate, [model.config.get_text_config(decoder=True), *training]))
+
+
+def _has_rate(part: Any) -> bool:
+    """Whether a dropout layer, or a setting named for chance, has a rate above 0."""
+    names = {name: f"{type(part).__name__}.{name}".lower() for name in vars(part)}
+    rates = [vars(part)[name] for name, full in names.items() if "drop" in full or "jitter" in full]
+    return any(type(rate) in (int, float) and rate > 0 for rate in rates)
 
 
 def _cache_reason(model: Any, call: Call) -> str | None:
@@ -119,6 +128,8 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     if not kinds <= _REALIGNABLE or getattr(cache, "offloading", False):
         names = sorted(kind.__name__ for kind in kinds - _REALIGNABLE) or ["an offloaded cache"]
         return f"the rows of a batch can't be realigned in {', '.join(names)}"
+    if _prompt_learning(model):
+        return "its adapter's virtual tokens stand in the cache before the rows of a batch"
     if "flash" in str(getattr(model.config, "_attn_implementation", "")):
         return "the rows of a batch are not realigned for flash attention"
     if call.generation_config.return_dict_in_generate or getattr(cache, "_is_user_defined", False):
@@ -130,6 +141,7 @@ def _batch_reason(model: Any, call: Call) -> str | None:
     extra = (
         {name for name, value in call.model_kwargs.items() if not _is_empty(value)}
         - _BATCH_KWARGS
+        - _NOT_THE_MODELS
         - {cache_name(call.model_kwargs)}
     )
     if extra:
@@ -172,8 +184,6 @@ def _inputs_reason(model: Any, call: Call) -> str | None:
 
 def _width_reason(model: Any, call: Call) -> str | None:
     """Return why steps of one fixed width are not to be had; plain decoding does not depend on drafts either."""
-    if not call.input_ids.shape[1]:
-        return "fixed_width needs the tokens of the prompt, not its embeddings alone"
     rescaled = _rescaled(model, call)
     if rescaled is not None:
         return f"fixed_width reads tokens anew, for which rotary positions are others beyond {rescaled}"

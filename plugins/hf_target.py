@@ -13,7 +13,8 @@ from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_attention import grouped_attention
 from lookahead.plugins.hf_cache import MAX_REPLAY, Rollback, cached_tokens, fixed_sizes, rollback_for
 from lookahead.plugins.hf_output import HFOutput
-from lookahead.plugins.hf_tree import keep_branch, reads_trees, tree_inputs
+from lookahead.plugins.hf_tree import keep_branch, tree_inputs
+from lookahead.plugins.hf_trust import reads_trees
 
 
 class HFTarget:
@@ -25,8 +26,8 @@ class HFTarget:
         generation_config: As ``generate`` prepared it.
         model_kwargs: As ``generate`` prepared them (cache, masks, positions).
         max_length: Length at which generation stops, in tokens of ``output``.
-        fixed_width: Tokens that every step reads, always from a multiple of it on; 0 for as many as a step needs. Only
-            for caches that keep every position.
+        fixed_width: Tokens that every step reads, always from a multiple of it behind the prompt on; 0 for as many as a
+            step needs. Only for caches that keep every position.
     """
 
     def __init__(
@@ -65,8 +66,6 @@ class HFTarget:
         self._advance(outputs, 1)
         self._rollback = rollback_for(self.cache, self._text.length)
         self._past = max(0, cached_tokens(self.cache) - self._text.length)
-        if self._fixed_width:
-            self._rollback.keep(self._text.length, self._kept(self._text.length))
         limits, sizes = position_limits(self._model.config), [(size, False) for size in fixed_sizes(self.cache)]
         self._bounds = [(sorted([*limits, *sizes]), 0)]
         if ahead := self._ahead():
@@ -143,15 +142,15 @@ class HFTarget:
 
     def _block_end(self) -> int:
         """Return where the block of fixed width ends that holds the last committed token."""
-        return self._text.length - 1 + self._fixed_width - (self._text.length - 1) % self._fixed_width
+        return self._kept(self._text.length - 1) + self._fixed_width
 
     def _kept(self, length: int) -> int:
         """Return how many of ``length`` tokens stay in the cache: with a fixed width, those before the last block.
 
-        A block that always starts at a multiple of the width is read at the same shape and each token at the same
-        place in it, whatever was drafted: kernels round it alike, also where rounding depends on the place.
+        A block that always starts so many widths behind the prompt is read at the same shape and each token at the
+        same place in it, whatever was drafted: kernels round it alike, also where rounding depends on the place.
         """
-        return max(1, length - length % self._fixed_width) if self._fixed_width else length
+        return length - (length - self._text.prompt_length) % self._fixed_width if self._fixed_width else length
 
     def commit(self, emitted: Sequence[int]) -> None:
         """Keep all but the last emitted token in the cache, and lengthen masks and positions."""

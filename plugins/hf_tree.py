@@ -9,23 +9,6 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from lookahead.draft import ROOT, Draft
-from lookahead.plugins.hf_growth import keeps_every_position
-from lookahead.plugins.hf_known import TREES
-
-_ATTENTION = frozenset({"sdpa", "eager"})  # those that take a mask of any shape
-
-
-def reads_trees(model: Any, cache: Cache) -> bool:
-    """Return whether the model is known to read trees as it reads chains, with this attention and this cache.
-
-    Every layer must keep all positions, and the attention must take a mask of its own for every token.
-    """
-    text = model.config.get_text_config(decoder=True)
-    return (
-        model.config.model_type in TREES
-        and getattr(text, "_attn_implementation", None) in _ATTENTION
-        and keeps_every_position(model, cache)
-    )
 
 
 def tree_inputs(inputs: dict[str, Any], draft: Draft, past: int, model: Any) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def answer(
     question: str,
     passages: Iterable[Any],
     *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    max_new_tokens: int | None = None,
     system: str | None = None,
     lookup: hf.Options = None,
     min_citation: int = MIN_CHARS,
@@ -100,7 +100,8 @@ def answer(
         question: The question.
         passages: The retrieved passages, best first: texts, :class:`Passage` objects, or documents of LangChain,
             LlamaIndex or Haystack.
-        max_new_tokens: The most tokens that the answer may have; the prompt leaves room for them.
+        max_new_tokens: The most tokens that the answer may have, for which the prompt leaves room; without it those of
+            a ``generation_config`` among the further arguments, else 256.
         system: System message.
         lookup: Options of lookup as for ``generate``, False for plain generation. Its references come on top.
         min_citation: The shortest citation, in characters.
@@ -228,7 +229,7 @@ def _prepared(
     question: str,
     passages: Iterable[Any],
     *,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    max_new_tokens: int | None = None,
     system: str | None = None,
     lookup: hf.Options = None,
     min_citation: int = MIN_CHARS,
@@ -242,6 +243,9 @@ def _prepared(
         if name in generate_kwargs:
             raise ValueError(f"{name} is no argument of an answer, got {generate_kwargs[name]!r}: call generate itself")
     check_positive("min_citation", min_citation, MIN_CHARS)
+    settings = generate_kwargs.get("generation_config")
+    if max_new_tokens is None:
+        max_new_tokens = getattr(settings, "max_new_tokens", None) or MAX_NEW_TOKENS
     limit = _limit(model, max_new_tokens, max_prompt_tokens)
     form = PromptFormat(tokenizer, system, chat_template_kwargs)
     prompt = form.prompt(question, known, limit)
@@ -249,10 +253,9 @@ def _prepared(
         hf.enable(model, tokenizer)
     # The most relevant comes last, because the latest of equal matches is copied from.
     left = {i: form.passage_ids(known[i]) for i in reversed(range(len(known))) if i not in prompt.included}
-    options = _with_references(model, lookup, generate_kwargs.get("generation_config"), list(left.values()))
+    options = _with_references(model, lookup, settings, list(left.values()))
     arguments = {**generate_kwargs, "max_new_tokens": max_new_tokens}
-    settings = generate_kwargs.get("generation_config") or model.generation_config
-    if generate_kwargs.get("stop_strings") or getattr(settings, "stop_strings", None):
+    if generate_kwargs.get("stop_strings") or getattr(settings or model.generation_config, "stop_strings", None):
         arguments["tokenizer"] = tokenizer
     if hf.is_enabled(model):  # not one that has a sampling loop of its own
         arguments["lookup"] = options

@@ -19,11 +19,11 @@ from test_hf_caches import (
 from test_hf_caches import (
     test_a_returned_cache_holds_all_but_the_last_token_wherever_the_text_ends as the_returned_cache_claim,
 )
-from tiny import falcon_h1, llama, mamba2, mistral
+from tiny import falcon_h1, llama, mamba2, mistral, taking_at_once
 
 from lookahead import decoding
 from lookahead.draft import Draft
-from lookahead.plugins import hf, hf_batch, hf_check
+from lookahead.plugins import hf, hf_batch, hf_trust
 from lookahead.plugins.hf_batch import HFBatchTarget
 from lookahead.plugins.hf_cache import CropRollback, SnapshotRollback
 from lookahead.plugins.hf_noise import Noise
@@ -75,7 +75,7 @@ def test_a_cache_that_can_not_crop_fails_the_self_check() -> None:
     model = hf.enable(llama())
     with (
         patch.object(CropRollback, "keep", lambda self, read, kept: None),
-        patch.object(hf_check, "EXACT", frozenset()),
+        patch.object(hf_trust, "EXACT", frozenset()),
     ):
         assert "not exact" in claims.greedy(model)
 
@@ -152,7 +152,7 @@ def one_too_few(draft: Draft, choose: Callable[[int], int]) -> Iterator[int]:
 @pytest.mark.parametrize("verifier", [one_too_many, one_too_few])
 @pytest.mark.parametrize("claim", [claims.greedy, claims.sampled, claims.batch])
 def test_a_verifier_that_miscounts_is_noticed(verifier, claim) -> None:
-    with patch.object(decoding, "confirm", verifier), pytest.raises(AssertionError):
+    with patch.object(decoding, "confirm", taking_at_once(verifier)), pytest.raises(AssertionError):
         claim(hf.enable(llama()))
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_defects import letters
 from tiny import MODELS, Random, Scripted, as_argument, falcon_h1, gemma3, gpt2, llama, mistral, prompt, slow
 from transformers import DynamicCache, GenerationConfig
 from transformers.generation.logits_process import LogitsProcessor, LogitsProcessorList
@@ -217,3 +218,14 @@ def test_the_mask_of_a_batch_lies_where_the_model_does(monkeypatch) -> None:
         target.prefill()
     assert target._seen.device == target._leading([1, 2, 1, 3], 3).device == torch.device("meta")
     assert target._text == [24, 10, 18, 30]
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_tokenizer_of_stop_strings_leaves_a_batch_its_drafts() -> None:
+    ids = torch.cat([prompt(24, seed=seed) for seed in range(2)])
+    options = {"stop_strings": ["AB"], "tokenizer": letters(), "max_new_tokens": 24, "eos_token_id": 1}
+    plain = llama().generate(ids, pad_token_id=0, **options)
+    model = hf.enable(llama())
+    assert torch.equal(model.generate(ids, pad_token_id=0, lookup={"draft_per_match": 4}, **options), plain)
+    assert not hf.stats(model).plain_reason
+    assert hf.stats(model).draft_tokens > 0

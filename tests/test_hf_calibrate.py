@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import llama, mamba2, prompt
+from tiny import build, llama, mamba2, prompt, t5
+from transformers import BloomConfig
 
 from lookahead.plugins import hf, hf_calibrate
 from lookahead.plugins.hf_calibrate import calibrate
@@ -43,6 +44,29 @@ def test_what_can_not_be_measured_is_said() -> None:
         calibrate(hf.enable(llama()), context=10**6)
     with pytest.raises(ValueError, match="can't be cropped"):
         calibrate(hf.enable(mamba2()), context=20, widths=(1, 2))
+    with pytest.raises(ValueError, match="model must be a decoder-only one, got T5"):
+        calibrate(hf.enable(t5()), context=20)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context": 0}, "context must be from 1 to 508 tokens for this model, got 0"),
+        ({"widths": []}, r"widths must be one or more numbers of tokens from 1 on, got \[\]"),
+        ({"widths": [0, 4]}, r"got \[0, 4\]"),
+        ({"widths": [512]}, "widths must stay below the model's 512 positions, got 512"),
+        ({"repeats": 0}, "repeats must be at least 1, got 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        calibrate(hf.enable(llama()), **{"context": 16, "widths": (1, 4), "repeats": 1} | options)
+
+
+def test_a_model_without_a_limit_of_positions_has_none_in_the_message() -> None:
+    sizes = {"vocab_size": 64, "hidden_size": 32, "n_layer": 2, "n_head": 4}
+    with pytest.raises(ValueError, match="context must be at least 1 tokens for this model, got 0"):
+        calibrate(hf.enable(build(BloomConfig(**sizes))), context=0)
 
 
 def test_what_is_measured_of_a_wrapped_model_paces_its_drafts() -> None:

@@ -1,6 +1,7 @@
 """Enabling, disabling and configuring a model: nothing else about it changes, and mistakes are named."""
 
 import copy
+import inspect
 import json
 import pickle
 from threading import Thread
@@ -148,6 +149,8 @@ def test_two_threads_on_one_model_do_not_mix(model) -> None:
         ({"references": "text"}, TypeError, "wrap a single text in a list"),
         ({"references": [[1, "a"]]}, TypeError, r"references\[0\] must be text or a list of token ids"),
         ({"prediction": 5}, TypeError, "prediction must be text or a list of token ids"),
+        ({"prediction": b"abc"}, TypeError, "prediction must be text or a list of token ids, got bytes b'abc'"),
+        ({"references": [memoryview(b"abc")]}, TypeError, r"references\[0\] must be text or a list of token ids"),
         ({"prediction": "text"}, ValueError, r"call hf.enable\(model, tokenizer\)"),
         ({"prediction": [1, VOCABULARY]}, ValueError, f"token id {VOCABULARY}.*ids 0 to {VOCABULARY - 1}"),
         ({"references": [[-3]]}, ValueError, "token id -3"),
@@ -273,3 +276,64 @@ def test_an_examination_keeps_what_enable_was_given() -> None:
     other = llama()
     examine(other, context=8)
     assert hf.is_enabled(other)
+
+
+class Twice(transformers.LlamaForCausalLM):
+    """A class whose generate goes on from a first text."""
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        first = super().generate(*args, **kwargs)
+        return super().generate(first, **kwargs)
+
+
+def twice() -> Any:
+    model = Twice(llama().config).eval()
+    model.load_state_dict(llama().state_dict())
+    return hf.enable(model)
+
+
+def test_the_options_of_a_call_hold_for_every_text_it_writes() -> None:
+    model = twice()
+    options = {"max_new_tokens": 15, "eos_token_id": None, "pad_token_id": 0}
+    plain = model.generate(prompt(), lookup=False, **options)
+    assert not hf.stats(model).draft_tokens
+    assert torch.equal(model.generate(prompt(), lookup={"draft_per_match": 2, "max_draft": 2}, **options), plain)
+    assert max(step.draft_tokens for step in hf.stats(model).records) == 2
+
+
+def test_what_a_processor_generates_has_options_of_its_own() -> None:
+    model, other, drafted = hf.enable(llama()), hf.enable(llama()), []
+
+    def processor(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        other.generate(prompt(), max_new_tokens=12, eos_token_id=None, pad_token_id=0)
+        drafted.append(hf.stats(other).draft_tokens)
+        return scores
+
+    model.generate(prompt(), max_new_tokens=2, logits_processor=[processor], lookup=False)
+    assert min(drafted) > 0
+
+
+def test_generate_looks_like_the_models_own() -> None:
+    plain, model = llama(), hf.enable(llama())
+    expected, found = (dict(inspect.signature(each.generate).parameters) for each in (plain, model))
+    assert found.pop("lookup").kind is inspect.Parameter.KEYWORD_ONLY
+    assert found == expected
+    assert model.generate.__doc__ == plain.generate.__doc__
+    without_no_grad = inspect.unwrap(type(model).generate)
+    assert inspect.getsource(type(plain).generate)
+    options = {"max_new_tokens": 12, "eos_token_id": None, "pad_token_id": 0}
+    text = without_no_grad(model, prompt(), lookup={"draft_per_match": 2, "max_draft": 2}, **options)
+    assert torch.equal(text, plain.generate(prompt(), **options))
+    assert max(step.draft_tokens for step in hf.stats(model).records) == 2
+    assert not hasattr(Twice.generate, "__wrapped__")
+    assert not hasattr(twice().generate, "__wrapped__")
+
+
+def test_an_exception_of_a_processor_comes_out_as_it_is() -> None:
+    tokens = iter(prompt()[0].tolist())
+
+    def processor(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(scores, -1e9).index_fill(1, torch.tensor([next(tokens)]), 0.0)
+
+    with pytest.raises(StopIteration):
+        hf.enable(llama()).generate(prompt(), max_new_tokens=40, eos_token_id=None, logits_processor=[processor])

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import VOCABULARY, gpt2, llama, prompt
-from transformers import MarianConfig, MarianMTModel
+from tiny import COMMON, VOCABULARY, build, gpt2, llama, prompt
+from transformers import MarianConfig, MarianMTModel, MixtralConfig, OPTConfig
 
 from lookahead.framing import Frame
 from lookahead.plugins import hf
@@ -76,6 +76,22 @@ def test_virtual_tokens_of_an_adapter_are_decoded_plainly() -> None:
     assert "virtual tokens" in hf.stats(model).plain_reason
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_prefix_in_the_cache_leaves_the_text_as_it_is(rows) -> None:
+    peft = pytest.importorskip("peft")
+    wanted = peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
+    model = peft.get_peft_model(llama(), wanted).eval()
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            torch.nn.init.normal_(parameter)
+    ids = torch.cat([prompt(seed=seed) for seed in range(rows)])
+    plain = model.generate(input_ids=ids, max_new_tokens=20, eos_token_id=None, pad_token_id=0)
+    hf.enable(model)
+    assert torch.equal(model.generate(input_ids=ids, max_new_tokens=20, eos_token_id=None, pad_token_id=0), plain)
+    assert ("virtual tokens" in hf.stats(model).plain_reason) == (rows > 1)
+
+
 def test_a_model_in_training_mode_is_decoded_plainly() -> None:
     model = gpt2()
     model.config.resid_pdrop = 0.3
@@ -90,6 +106,65 @@ def test_a_model_in_training_mode_is_decoded_plainly() -> None:
     model.eval()
     generate(model)
     assert not hf.stats(model).plain_reason
+
+
+def with_adapter() -> Any:
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(1)
+    wanted = peft.LoraConfig(r=4, lora_alpha=64, lora_dropout=0.5, target_modules=["q_proj"], init_lora_weights=False)
+    return peft.get_peft_model(llama(), wanted)
+
+
+def jittering() -> Any:
+    return build(MixtralConfig(**COMMON, num_local_experts=4, num_experts_per_tok=2, router_jitter_noise=0.3))
+
+
+def dropping_layers() -> Any:
+    sizes = {"hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48, "num_hidden_layers": 4}
+    rates = {"dropout": 0.0, "attention_dropout": 0.0, "layerdrop": 0.4}
+    return build(OPTConfig(vocab_size=VOCABULARY, num_attention_heads=4, max_position_embeddings=256, **sizes, **rates))
+
+
+@pytest.mark.parametrize("make", [with_adapter, jittering, dropping_layers])
+def test_whatever_is_random_in_training_mode_is_left_to_plain_generation(make) -> None:
+    model = make().train()
+    options = {"input_ids": prompt(), "max_new_tokens": 30, "eos_token_id": None, "pad_token_id": 0}
+    torch.manual_seed(3)
+    plain, state = model.generate(**options), torch.get_rng_state()
+    hf.enable(model)
+    torch.manual_seed(3)
+    assert torch.equal(model.generate(**options), plain)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert "training mode" in hf.stats(model).plain_reason
+    model.eval()
+    model.generate(**options)
+    assert not hf.stats(model).plain_reason
+
+
+def test_a_model_in_training_mode_without_chance_has_drafts() -> None:
+    model = hf.enable(llama().train())
+    assert torch.equal(generate(model), generate(llama()))
+    assert hf.stats(model).draft_tokens > 0
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_probabilities_that_are_no_numbers_are_refused_as_in_plain_sampling(rows) -> None:
+    model = hf.enable(llama())
+    with torch.no_grad():
+        model.lm_head.weight[5] = torch.nan
+    for lookup in (False, True):
+        with pytest.raises(RuntimeError, match="probability tensor contains"):
+            model.generate(prompt().expand(rows, -1), do_sample=True, max_new_tokens=3, pad_token_id=0, lookup=lookup)
+
+
+@pytest.mark.parametrize("ids", [prompt().float(), torch.zeros(0, 5, dtype=torch.long)], ids=["floats", "no rows"])
+def test_ids_that_are_none_meet_plains_own_error(ids) -> None:
+    errors = []
+    for model in (llama(), hf.enable(llama())):
+        with pytest.raises(RuntimeError) as caught:
+            model.generate(ids, max_new_tokens=3)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
 
 
 @pytest.mark.parametrize("width", [257, 258, 400])

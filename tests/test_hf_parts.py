@@ -7,13 +7,16 @@ import torch
 import transformers
 from rag_tiny import QUESTION, byte_llama, byte_tokenizer
 from tiny import llama, prompt
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.llama.modeling_llama import LlamaAttention
 
 from lookahead.plugins import hf, rag
+from lookahead.plugins.hf_arguments import cache_name
 from lookahead.plugins.hf_parts import foreign_parts
+from lookahead.plugins.hf_trust import packs_rows, reads_trees
 
 FIXED = {"draft_per_match": 4}
 
@@ -161,3 +164,46 @@ def test_adapters_that_are_exact_are_drafted_for() -> None:
     hf.enable(model, lookup=FIXED)
     assert torch.equal(generate(model), plain)
     assert hf.stats(model).draft_tokens > 0
+
+
+class Near(LlamaAttention):
+    """Attention of one's own that prefers what stands near in the cache, and knows nothing of trees and packed rows."""
+
+    def forward(self, hidden_states: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
+        shape = (*hidden_states.shape[:-1], -1, self.head_dim)
+        parts = [part(hidden_states).view(shape).transpose(1, 2) for part in (self.q_proj, self.k_proj, self.v_proj)]
+        query, key, value = parts
+        key, value = kwargs[cache_name(kwargs)].update(key, value, self.layer_idx)
+        key, value = (part.repeat_interleave(self.num_key_value_groups, dim=1) for part in (key, value))
+        read, held = query.shape[2], key.shape[2]
+        far = torch.arange(held - read, held)[:, None] - torch.arange(held)
+        scores = query @ key.transpose(2, 3) * self.scaling - 0.3 * far.clamp(min=0)
+        scores = scores.masked_fill(far < 0, -torch.inf)
+        if attention_mask is not None:
+            scores = scores.masked_fill(~attention_mask, -torch.inf)
+        return self.o_proj((scores.softmax(-1) @ value).transpose(1, 2).flatten(2)), None
+
+
+def test_attention_of_ones_own_reads_chains_and_padded_rows() -> None:
+    """It is trusted with what it was measured to read exactly, whatever the architecture is known for."""
+    model = llama()
+    for place, layer in enumerate(model.model.layers):
+        own = Near(model.config, place).eval()
+        own.load_state_dict(layer.self_attn.state_dict())
+        layer.self_attn = own
+    hf.enable(model)
+    cache = DynamicCache(config=model.config)
+    assert not reads_trees(model, cache)
+    assert not packs_rows(model, cache)
+    for ids in (prompt(), torch.cat([prompt(seed=seed) for seed in range(3)])):
+        assert torch.equal(generate(model, ids, lookup=FIXED), generate(model, ids, lookup=False))
+        generate(model, ids, lookup=FIXED)
+        assert hf.stats(model).draft_tokens > 0
+        assert not hf.stats(model).plain_reason
+
+
+def test_adapters_keep_trees_and_packed_rows() -> None:
+    model = adapted().get_base_model()
+    cache = DynamicCache(config=model.config)
+    assert reads_trees(model, cache)
+    assert packs_rows(model, cache)

@@ -85,10 +85,14 @@ def test_a_fixed_width_is_not_for_positions_that_rescale(make: Callable[[], Any]
         assert hf.stats(model).plain_reason == ""
 
 
-def test_a_fixed_width_needs_the_prompts_tokens() -> None:
-    model = llama()
-    options = {"inputs_embeds": model.get_input_embeddings()(prompt()), "max_new_tokens": 9, "pad_token_id": 0}
+@pytest.mark.parametrize("length", [16, 21, 22, 23])
+@pytest.mark.parametrize("given", ["embeddings", "embeddings beside ids"])
+def test_a_fixed_width_reads_nothing_of_the_prompt_anew(given: str, length: int) -> None:
+    model, ids = llama(), prompt(24)[:, :length]
+    options = {"inputs_embeds": model.get_input_embeddings()(prompt(24, 9)[:, :length]).detach()}
+    options |= {"max_new_tokens": 20, "eos_token_id": None, "pad_token_id": 0}
+    options |= {"input_ids": ids} if given == "embeddings beside ids" else {}
     plain = model.generate(**options)
     hf.enable(model)
     assert torch.equal(model.generate(**options, lookup={"fixed_width": 8}), plain)
-    assert "embeddings" in hf.stats(model).plain_reason
+    assert hf.stats(model).plain_reason == ""

@@ -15,7 +15,7 @@ from lookahead.draft import EMPTY, Draft
 from lookahead.plugins import hf, hf_call
 from lookahead.plugins.hf_check import tree_error
 from lookahead.plugins.hf_known import TREES
-from lookahead.plugins.hf_tree import reads_trees
+from lookahead.plugins.hf_trust import reads_trees
 from lookahead.stats import StepRecord
 
 NEW = 40

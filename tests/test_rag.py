@@ -331,3 +331,10 @@ def test_a_tokenizer_that_encodes_chats_itself_is_let_do_so(model, tokenizer) ->
     ids = form.prompt("<eos>?", [], limit=None).ids
     assert tokenizer.decode(ids, skip_special_tokens=False) == "<turn>Be short.<eos><turn><eos>?<eos>"
     assert ids.count(1) == 2
+
+
+@pytest.mark.parametrize(("own", "longest"), [({}, 5), ({"max_new_tokens": 7}, 7)])
+def test_a_generation_config_says_how_long_the_answer_may_be(own, longest) -> None:
+    settings = transformers.GenerationConfig(max_new_tokens=5, eos_token_id=None)
+    answer = rag.answer(byte_llama(), byte_tokenizer(), QUESTION, [TEA], generation_config=settings, **own)
+    assert len(answer.token_ids) == longest

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 import torch
+from tiny import taking_at_once
 from transformers import GenerationConfig
 from transformers.generation.logits_process import (
     LogitsProcessorList,
@@ -149,7 +150,7 @@ def test_sampled_texts_follow_the_targets_law_under_adversarial_drafts() -> None
 
 @pytest.mark.parametrize("broken", [greedy_for_the_draft, one_too_many])
 def test_a_broken_verifier_fails_the_same_test(broken, monkeypatch) -> None:
-    monkeypatch.setattr(decoding, "confirm", broken)
+    monkeypatch.setattr(decoding, "confirm", taking_at_once(broken))
     torch.manual_seed(0)
     try:
         p = p_value([sample_text() for _ in range(SAMPLES // 6)], exact_law())
@@ -184,6 +185,10 @@ def test_one_random_draw_per_emitted_token() -> None:
 
 def test_confirm_asks_for_no_row_beyond_the_last_token_taken() -> None:
     asked: list[int] = []
-    tokens = confirm(Draft((5, 6, 7)), lambda row: asked.append(row) or [5, 6, 7, 8][row])
-    assert [next(tokens), next(tokens)] == [5, 6]
+
+    def choose(row: int) -> int:
+        asked.append(row)
+        return [5, 6, 7, 8][row]
+
+    assert confirm(Draft((5, 6, 7)), choose, ends=lambda token: token == 6) == [5, 6]
     assert asked == [0, 1]

@@ -101,3 +101,11 @@ def test_the_known_values_of_the_speedup_formula() -> None:
 def test_values_out_of_range_are_named(a, k, c, name) -> None:
     with pytest.raises(ValueError, match=name):
         expected_speedup(a, k, c)
+
+
+def test_what_choosing_raises_comes_out_as_it_is() -> None:
+    def choose(row: int) -> int:
+        raise StopIteration
+
+    with pytest.raises(StopIteration):
+        confirm(Draft((5, 6)), choose)

@@ -1,7 +1,7 @@
 """Tiny random fp32 models, and proposers that draft well, badly, or at random."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -131,6 +131,20 @@ def prompt(length: int = 24, seed: int = 1) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     half = torch.randint(2, VOCABULARY, (1, length // 2), generator=generator)
     return torch.cat([half, half], dim=1)
+
+
+def taking_at_once(verifier: Callable[[Draft, Any], Iterable[int]]) -> Callable[..., list[int]]:
+    """A verifier that yields its tokens, as the loop calls one: it writes until a token ends the text."""
+
+    def confirm(draft: Draft, choose: Callable[[int], int], ends: Callable[[int], bool]) -> list[int]:
+        tokens: list[int] = []
+        for token in verifier(draft, choose):
+            tokens.append(token)
+            if ends(token):
+                break
+        return tokens
+
+    return confirm
 
 
 class Scripted:

@@ -108,3 +108,12 @@ def test_a_batch_with_images_runs_plainly(model) -> None:
     texts = [model.generate(**rows, lookup=lookup, **SETTINGS) for lookup in (False, True)]
     assert torch.equal(*texts)
     assert hf.stats(model).plain_reason
+
+
+@pytest.mark.parametrize("behind", [2, 5])
+def test_blocks_of_a_fixed_width_begin_behind_an_image(model, behind) -> None:
+    inputs = inputs_for(model)
+    length = inputs["input_ids"].shape[1]
+    cut = {name: value[:, : 10 + behind] if value.shape[-1] == length else value for name, value in inputs.items()}
+    plain = model.generate(**cut, lookup=False, **SETTINGS)
+    assert torch.equal(model.generate(**cut, lookup={"fixed_width": 8}, **SETTINGS), plain)
