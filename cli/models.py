@@ -1,6 +1,7 @@
 """Loading the target model: from the hub, a folder, a GGUF file, or the embedded default."""
 
 import io
+import os
 import re
 import socket
 from argparse import Namespace
@@ -13,13 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from lookahead.cli.console import Console, Environment
-from lookahead.cli.embedded import (
-    EDITOR_NAME,
-    PLAIN_NAME,
-    default_model_path,
-    editor_model_path,
-    plain_model_path,
-)
+from lookahead.cli.embedded import BY_NAME, default_model_path, editor_model_path, may_be_damaged, plain_model_path
 from lookahead.cli.errors import CommandError
 from lookahead.cli.garbage import collector_paused
 from lookahead.cli.model_errors import explain
@@ -33,8 +28,10 @@ __all__ = [
     "load_folder",
     "plain_model_path",
     "silence_transformers",
+    "tokenizer_file",
 ]
 
+MODEL_VARIABLE = "SPECDEC_LOOKUP_MODEL"
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -80,23 +77,46 @@ def load(
         CommandError: There is no such model, or it can't be loaded; the message says what to do.
     """
     console = console or Console(Environment.from_system())
-    asked = options.model or console.environment.variables.get("SPECDEC_LOOKUP_MODEL") or ""
+    asked = options.model or console.environment.variables.get(MODEL_VARIABLE) or ""
     label = asked or "the default model"
-    embedded = {"": default, PLAIN_NAME: plain_model_path, EDITOR_NAME: editor_model_path}
-    is_embedded = asked in embedded
-    name = str(embedded[asked](console)) if is_embedded else asked
-    where = _locate(name)
+    make = {"": default, **BY_NAME}.get(asked)
+    folder = make(console) if make else None
+    name = str(folder or asked)
+    with may_be_damaged(folder):
+        where = _locate(name)
     # A model from the hub may have to be downloaded, which shows progress of its own.
-    on_disk = Path(where["source"]).is_dir()
+    on_disk = os.path.isdir(where["source"])
     with live_status(console, f"loading {label}") if on_disk else nullcontext():
         silence_transformers(progress=console.environment.stderr_is_terminal)
         device = _device(options.device)
-        try:
+        with may_be_damaged(None if options.attn_implementation else folder):
             return _load(where, options, name, device)
-        except CommandError as error:
-            if not is_embedded or options.attn_implementation:
-                raise
-            raise CommandError(f"{error}; if the folder is damaged, delete {name}: it is made again") from error
+
+
+def tokenizer_file(path: Path | None, console: Console) -> Path:
+    """Return the tokenizer.json that an option names, else that of the model that SPECDEC_LOOKUP_MODEL names, else that
+    of the embedded model.
+
+    Raises:
+        CommandError: There is none.
+    """
+    if path is not None:
+        file = path / "tokenizer.json" if os.path.isdir(path) else path
+        return _there(file, "--tokenizer takes a tokenizer.json or a folder with one")
+    asked = console.environment.variables.get(MODEL_VARIABLE) or ""
+    make = {"": default_model_path, **BY_NAME}.get(asked)
+    if make is None:
+        file = _expanded(asked) / "tokenizer.json"
+        return _there(file, f"name the tokenizer of the model in {MODEL_VARIABLE} with --tokenizer")
+    folder = make(console)
+    with may_be_damaged(folder):
+        return _there(folder / "tokenizer.json", "the embedded model is not whole")
+
+
+def _there(file: Path, advice: str) -> Path:
+    if not os.path.isfile(file):
+        raise CommandError(f"there is no {file}: {advice}")
+    return file
 
 
 def _load(where: dict[str, Any], options: ModelOptions, name: str, device: str) -> tuple[Any, Any]:
@@ -117,7 +137,7 @@ def load_folder(source: Any, **arguments: Any) -> tuple[Any, Any]:
     """Return model and tokenizer from a folder or hub id; the hub is not asked about a local folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    arguments["local_files_only"] = Path(source).is_dir() or not _hub_is_near()
+    arguments["local_files_only"] = os.path.isdir(source) or not _hub_is_near()
     shared = {key: value for key, value in arguments.items() if key in _TOKENIZER_ARGUMENTS}
     # Of a GGUF file transformers shows the progress by a bar that it has no switch for.
     with redirect_stderr(io.StringIO()) if "gguf_file" in arguments else nullcontext():
@@ -144,21 +164,25 @@ def _hub_is_near() -> bool:
 
 def _locate(name: str) -> dict[str, Any]:
     """Return where a model is, as the arguments of ``load_folder``."""
-    try:
-        path = Path(name).expanduser()
-    except RuntimeError:  # there is no such user
-        path = Path(name)
-    if path.is_file():
+    path = _expanded(name)
+    if os.path.isfile(path):  # unlike Path's, it raises nothing
         if path.suffix.lower() != ".gguf":
             raise CommandError(f"--model {name} is a file but no .gguf file: name the model's folder")
         return {"source": path.parent, "gguf_file": path.name}
-    if path.is_dir():
+    if os.path.isdir(path):
         if not (path / "config.json").is_file():
             raise CommandError(_without_config(name, path))
         return {"source": path}
     if path.suffix.lower() == ".gguf" or path.is_absolute() or not _HUB_ID.fullmatch(name):
         raise CommandError(f"there is no model at {name}: --model takes a hub id, a folder or a .gguf file")
     return {"source": name}
+
+
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(name)
 
 
 def _without_config(name: str, folder: Path) -> str:

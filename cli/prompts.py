@@ -30,6 +30,8 @@ _LANGUAGES = {
     ".swift": "swift", ".toml": "toml", ".ts": "typescript", ".tsx": "tsx", ".xml": "xml", ".yaml": "yaml",
     ".yml": "yaml",
 }  # fmt: skip
+INSTRUCTION = "message['instruction']"
+"""What a chat template contains that says the instruction in another place, too."""
 # What a chat template contains when the model thinks before it answers.
 _THINKING = ("<think>", "</think>", "enable_thinking", "<|channel|>", "<|channel>", "[THINK]")
 _THINK = re.compile(r"<think(?:ing)?>\s*\Z")
@@ -59,7 +61,8 @@ def edit_prompt(
     The file stands in a fence longer than any in it, exactly as the answer must have it, so that the answer is mostly
     a copy. Unless the model thinks first, the opening fence of the answer is given too; its newline is not, because
     tokenizers join it with what follows. Files for reference come first, so that prompts for several files begin
-    alike.
+    alike. A template that knows ``message['instruction']`` gets it: that of the embedded editor says it before the file
+    as well, as it was taught.
 
     Args:
         tokenizer: With or without a chat template.
@@ -78,9 +81,11 @@ def edit_prompt(
         _refuse_control_tokens(tokenizer, f"the file for reference {reference.name}", reference.text)
     opening, block = _fenced(path, text)
     # Hardly a word besides: small models repeat whatever else stands here instead of ending their answer.
-    request = f"{_references(path, context)}{block}\n\n{instruction.strip()}"
+    asked = instruction.strip()
+    request = f"{_references(path, context)}{block}\n\n{asked}"
     system = _SYSTEM_BLOCKS.format(**marks_for(text)._asdict()) if blocks else _SYSTEM
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": request}]
+    extra = {"instruction": asked} if INSTRUCTION in str(getattr(tokenizer, "chat_template", "")) else {}
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": request, **extra}]
     rendered, is_chat = render(tokenizer, messages)
     if blocks:
         opening = ""

@@ -27,7 +27,7 @@ from editor_training.training import Plan, Trainer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lookahead.cli.adapter import ADAPTER, merge_adapter
+from lookahead.cli.adapter import ADAPTER, lead_with_instruction, merge_adapter
 from lookahead.cli.models import load_folder, plain_model_path, silence_transformers
 
 
@@ -41,6 +41,8 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     silence_transformers(progress=False)
     model, tokenizer = load_folder(plain_model_path())
+    if args.score != "plain":
+        lead_with_instruction(tokenizer)
     if args.score:
         _score(args, model, tokenizer)
     else:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lookahead.cli.adapter import lead_with_instruction
 from lookahead.cli.answers import fenced_blocks
 from lookahead.cli.errors import CommandError
 from lookahead.cli.generation import Sampling, room_for_answer
@@ -125,6 +126,22 @@ def test_the_instruction_is_in_the_prompt_and_the_path_is_not():
     prompt = text_of(CharacterTokenizer(), "x\n", "Rename x to y.\n", "/secret/place/a.py")
     assert prompt.endswith("```\n\nRename x to y.\n<|assistant|>\n```python")
     assert "secret" not in prompt
+
+
+def test_a_template_may_say_the_instruction_before_the_file_too():
+    tokenizer = CharacterTokenizer(CHATML)
+    before = text_of(tokenizer, "x\n", " Rename x to y.\n")
+    lead_with_instruction(tokenizer)
+    assert text_of(tokenizer, "x\n", " Rename x to y.\n") == before.replace(
+        "<|user|>\n", "<|user|>\nRename x to y.\n\n"
+    )
+    messages = [{"role": "user", "content": "U"}]
+    assert render(tokenizer, messages) == render(CharacterTokenizer(CHATML), messages)
+
+
+def test_a_template_of_another_form_is_not_changed_by_a_guess():
+    with pytest.raises(ValueError, match="chat_template"):
+        lead_with_instruction(CharacterTokenizer("{{ messages }}"))
 
 
 def test_a_template_without_system_role_gets_all_in_one_message():

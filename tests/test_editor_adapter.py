@@ -192,6 +192,14 @@ def test_packing_takes_answers_whole_or_around_edits(monkeypatch):
             assert following is None or following == target
 
 
+def test_a_row_holds_as_many_edits_as_the_memory_has_room_for():
+    from editor_training.edits import Edit
+    from editor_training.packing import fitting
+
+    edits = [Edit("k", "Do it", "a" * 40, "b" * 10)] * 3
+    assert [len(fitting(edits, most)) for most in (1, 100, 149, 150, 10**6)] == [1, 2, 2, 3, 3]
+
+
 def test_a_copy_is_learned_hardest_where_it_could_go_on_in_several_ways():
     from editor_training.packing import forks
 

@@ -12,10 +12,9 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RIGHT = {
     "Rename the class OutOfStockError to StockError.": ("OutOfStockError", "StockError"),
-    "Rename the method low_stock to running_low.": ("low_stock", "running_low"),
     "Change the default of reorder_level to 10.": ("reorder_level: int = 5", "reorder_level: int = 10"),
     "Rename the class Item to Product.": (r"\bItem\b", "Product"),
-    "Rename the method find to search.": (r"find\(", "search("),
+    "Rename the method add to put.": (r"add\(", "put("),
 }
 
 

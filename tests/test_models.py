@@ -126,7 +126,7 @@ def test_an_older_cache_gets_its_editor_without_a_download(home):
     surroundings = console(SPECDEC_LOOKUP_HOME=str(home))
     editor, plain = editor_model_path(surroundings), plain_model_path(surroundings)
     assert plain.name == "smollm2-135m-instruct-1"
-    assert editor.name == f"smollm2-135m-editor-1-{ADAPTER_SHA256[:8]}"
+    assert editor.name == f"smollm2-135m-editor-2-{ADAPTER_SHA256[:8]}"
     before, after = (load_file(path / "model.safetensors") for path in (plain, editor))
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {"model.layers.0.self_attn.q_proj.weight"}
@@ -227,6 +227,23 @@ def test_of_a_damaged_embedded_model_the_folder_to_delete_is_named(folder, tmp_p
     with pytest.raises(CommandError) as own:
         load(ModelOptions(str(damaged)), console())
     assert "made again" not in str(own.value)
+    (damaged / "config.json").unlink()
+    with pytest.raises(CommandError, match=f"no config.json.*delete {damaged}: it is made again"):
+        load(ModelOptions(), console(), lambda _: damaged)
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "n" * 300 + "/x", "/" + "n" * 300])
+def test_a_name_that_is_too_long_is_said_in_one_sentence(name):
+    with pytest.raises(CommandError) as caught:
+        load(ModelOptions(name, device="cpu"), console())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", [editor_model_path, plain_model_path])
+def test_a_cache_folder_whose_name_is_too_long_is_named_with_a_way_out(path, monkeypatch):
+    monkeypatch.setattr(embedded, "check_adapter", lambda: None)
+    with pytest.raises(CommandError, match=r"the cache folder .* can't be used \(file name too long\)"):
+        path(console(SPECDEC_LOOKUP_HOME="/tmp/" + "n" * 300))
 
 
 def config(path: Path, **entries: object) -> str:

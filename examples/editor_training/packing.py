@@ -1,7 +1,8 @@
-"""Several edits of one file as one row of tokens that share the file's."""
+"""Several edits of one file as one row of tokens that share what their prompts begin with."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -21,7 +22,7 @@ _WARM = 12  # kept tokens without loss at the beginning of a gap's far side, whe
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A row of tokens: the file, then each edit's instruction and answer, which do not see one another.
+    """A row of tokens: what the prompts begin with, then each edit's prompt and answer, which do not see one another.
 
     Attributes:
         ids: Tokens, [1, length].
@@ -111,6 +112,15 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         torch.tensor([ids]), torch.tensor([positions]), spans, torch.tensor(rows), torch.tensor(targets),
         torch.tensor(weights), torch.tensor(owners),
     )  # fmt: skip
+
+
+def fitting(edits: list[Edit], most: int = 16_000) -> list[Edit]:
+    """Return the first edits of a file whose texts have so many characters together at most, one of them at least.
+
+    A row of twice that takes more than 12 GB to learn from.
+    """
+    sizes = accumulate(len(edit.before) + len(edit.after) for edit in edits)
+    return edits[: max(1, sum(size <= most for size in sizes))]
 
 
 def _kept(weights: list[float], random: Random | None) -> list[int]:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from editor_training import lora, team
 from editor_training.attention import Branches
-from editor_training.packing import Packed, pack
+from editor_training.packing import Packed, fitting, pack
 from editor_training.scoring import predict
 from editor_training.tasks import stream
 
@@ -103,7 +103,7 @@ class Trainer:
         progress, began = self.progress, time.process_time()
         taken, total, weight = 0, 0.0, 0.0
         while taken < self.plan.tokens:
-            edits = next(files)
+            edits = fitting(next(files))
             packed = pack(self.tokenizer, edits, Random(f"{self._seed()}-cut-{progress.files}"))
             losses = self._losses(packed) * packed.weights
             losses.sum().backward()
