@@ -14,6 +14,8 @@ from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus
 from lookahead.cli.help import EXIT_CODES, HelpFormatter
 from lookahead.cli.machine import machine
+from lookahead.cli.options import add_tokenizer_option
+from lookahead.cli.records import load_tokenizer
 from lookahead.cli.status import live_status
 
 if TYPE_CHECKING:
@@ -73,9 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help=f"what to measure (default: all of {', '.join(_METHODS)})",
     )
-    index.add_argument(
-        "--tokenizer", type=Path, metavar="PATH", help="folder or tokenizer.json (default: that of the default model)"
-    )
+    add_tokenizer_option(index)
     index.add_argument(
         "--repeats", type=_repeats, default=5, metavar="N", help="builds per size and method (default: 5)"
     )
@@ -136,15 +136,8 @@ def _load_methods(names: list[str], console: Console) -> "dict[str, Callable[[],
 def _standard_library(tokenizer: Path | None, count: int, console: Console) -> "NDArray[np.int32]":
     """The first `count` tokens of the standard library's sources."""
     import numpy as np
-    from tokenizers import Tokenizer
 
-    path = _tokenizer_file(tokenizer, console)
-    try:
-        encode = Tokenizer.from_file(str(path)).encode_batch
-    except Exception as error:  # the library raises plain Exception
-        raise CommandError(
-            f"{path} could not be read as a tokenizer ({error}): name another with --tokenizer"
-        ) from None
+    encode = load_tokenizer(tokenizer, console).encode_batch
     ids: list[int] = []
     with live_status(console, "Reading the standard library ..."):
         for source in _sources():
@@ -154,17 +147,6 @@ def _standard_library(tokenizer: Path | None, count: int, console: Console) -> "
     raise CommandError(
         f"the standard library here has {len(ids)} tokens, but these sizes need {count}: name smaller ones with --sizes"
     )
-
-
-def _tokenizer_file(tokenizer: Path | None, console: Console) -> Path:
-    if tokenizer is None:
-        from lookahead.cli.models import default_model_path
-
-        tokenizer = default_model_path(console)
-    path = tokenizer / "tokenizer.json" if tokenizer.is_dir() else tokenizer
-    if not path.is_file():
-        raise CommandError(f"there is no {path}: --tokenizer takes a tokenizer.json or a folder with one")
-    return path
 
 
 def _sources() -> Iterator[str]:

@@ -14,7 +14,7 @@ from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError, ExitStatus, os_reason
 from lookahead.cli.files import check_new, write_new
 from lookahead.cli.machine import machine
-from lookahead.cli.options import add_model_options, positive_integer
+from lookahead.cli.options import add_model_options, named_path, positive_integer
 from lookahead.cli.status import live_progress
 
 _DESCRIPTION = """\
@@ -31,11 +31,13 @@ examples:
 A line of --data holds a prompt, or before (a file's text) and instruction.
 exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 
+_EDIT, _PLAIN = ("before", "instruction"), ("prompt",)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("--data", type=Path, metavar="FILE", help="your own prompts, JSON lines")
+    parser.add_argument("--data", type=named_path, metavar="FILE", help="your own prompts, JSON lines")
     parser.add_argument(
         "--tasks",
         type=lambda text: _names(text, TASKS),
@@ -53,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=positive_integer, default=128, metavar="N", help="new tokens (default: 128)")
     parser.add_argument("--repeats", type=positive_integer, default=3, metavar="N", help="of every prompt (default: 3)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a chart of the speeds")
+    parser.add_argument("--plot", type=named_path, metavar="FILE.svg", help="write a chart of the speeds")
     add_model_options(parser)
 
 
@@ -93,7 +95,8 @@ def run(args: argparse.Namespace, console: Console) -> ExitStatus:
 def _tasks(args: argparse.Namespace) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield names and records; chat, the honest worst case, is always among them."""
     if args.data is not None:
-        yield args.data.stem, _own_records(args)
+        name = args.data.stem
+        yield f"your {name}" if name in TASKS else name, _own_records(args)
     tasks = args.tasks if args.data is None else []
     yield from ((task, task_prompts(task)) for task in dict.fromkeys([*tasks, "chat"]))
 
@@ -107,13 +110,20 @@ def _own_records(args: argparse.Namespace) -> list[dict[str, Any]]:
     except (OSError, ValueError, RecursionError) as error:
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
         raise CommandError(f"--data {args.data} can't be read as JSON lines: {reason}") from None
-    if not records or not all(isinstance(record, dict) and {"prompt", "before"} & set(record) for record in records):
-        raise CommandError(f"--data {args.data}: every line needs a prompt, or before and instruction")
-    for record in records:
-        wrong = [name for name in ("prompt", "before") if not isinstance(record.get(name, ""), str)]
+    for record in records or [{}]:
+        given = record if isinstance(record, dict) else {}
+        wrong = [name for name in (*_PLAIN, *_EDIT) if not isinstance(given.get(name), str | None)]
         if wrong:
             raise CommandError(f"--data {args.data}: {wrong[0]} must be text, got {record[wrong[0]]!r:.60}")
+        if not _needed(given):
+            raise CommandError(f"--data {args.data}: every line needs a prompt, or before and instruction")
     return records
+
+
+def _needed(record: dict[str, Any]) -> tuple[str, ...]:
+    """Return the fields that a record's prompt is made of, those of an edit first; none where some are missing."""
+    known = {name for name, value in record.items() if value is not None}
+    return next((names for names in (_EDIT, _PLAIN) if known.issuperset(names)), ())
 
 
 def _measure(
@@ -135,9 +145,9 @@ def _measure(
 def _prompt_ids(tokenizer: Any, record: dict[str, Any]) -> list[int]:
     from lookahead.cli.prompts import edit_prompt, encode, render
 
-    if "before" in record:
-        name = str(record.get("name", "file.py"))
-        return edit_prompt(tokenizer, name, record["before"], str(record.get("instruction", ""))).ids
+    if _needed(record) == _EDIT:
+        name = str(record.get("name") or "file.py")
+        return edit_prompt(tokenizer, name, record["before"], record["instruction"]).ids
     rendered, is_chat = render(tokenizer, [{"role": "user", "content": record["prompt"]}])
     return encode(tokenizer, rendered, special_tokens=not is_chat)
 

@@ -1,8 +1,9 @@
-"""Logs of chats as prompts and outputs, in the shapes that servers and clients write."""
+"""Logs as prompts and outputs, in the shapes that servers and clients write."""
 
 from collections.abc import Iterator
 from typing import Any
 
+_PROMPTS = ("prompt", "prompt_ids")
 _BESIDE = ("prediction", "prediction_ids", "references", "reference_ids")
 _OUTPUTS = ("output", "response", "completion", "answer")
 
@@ -10,67 +11,63 @@ _OUTPUTS = ("output", "response", "completion", "answer")
 def as_turns(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a line of a log says was asked and answered: one record, or one for every answer of a chat.
 
-    A line with an answer of its own beside the messages is one request, whose earlier answers stand in other lines.
+    A record has ``prompt`` and ``output``, ``prediction`` and ``references`` (or these as ids) as far as the line has
+    them; what is no text there stays as it is. A line with an answer of its own beside the messages is one request,
+    whose earlier answers stand in other lines; and what a line says that may be copied from is meant for its last one.
 
     Example:
         >>> as_turns({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]})
         [{'prompt': 'Hi', 'output': 'Hello'}]
     """
     request = record["request"] if isinstance(record.get("request"), dict) else record
-    messages = request.get("messages")
-    answer = _answer(record)
-    if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
-        if answer is None:
-            return list(_answers(messages))
-        turns = list(_answers([*messages, {"role": "assistant", "content": answer}]))
-        return [{**turn, **_texts_beside({**record, **request})} for turn in turns[-1:] if answer]
-    known = {"prompt", "prompt_ids", "output", "output_ids"}
-    if answer is not None and not known & {"output", "output_ids"} & set(record):
-        return [{**record, "output": answer}]
-    return [record]
+    asked = {**record, **request}
+    beside, answer, messages = _given(asked, _BESIDE), _answer(record), asked.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return [{**_given(asked, _PROMPTS), **answer, **beside}]
+    if answer:
+        is_turn = messages and all(value not in ("", []) for value in answer.values())
+        turns = [{"prompt": _joined(messages), **answer}] if is_turn else []
+    else:
+        turns = list(_answers(messages))
+    return [*turns[:-1], *({**turn, **beside} for turn in turns[-1:])]
 
 
-def _texts_beside(request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a request says that its answer may be copied from; a prediction may be an object, as OpenAI's."""
-    found = {name: request[name] for name in _BESIDE if request.get(name) is not None}
-    if isinstance(found.get("prediction"), dict):
-        found["prediction"] = _text(found["prediction"].get("content"))
-    return found
+def _given(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of these names that are given, texts as texts; a prediction may be an object, as OpenAI's."""
+    given = {name: record[name] for name in names if record.get(name) is not None}
+    texts = {name: _text(value) for name, value in given.items() if name != "references"}
+    return given | {name: text for name, text in texts.items() if text is not None}
 
 
 def _answers(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a record for every answer, with all that was said before it as its prompt."""
-    said: list[str] = []
-    for message in messages:
-        text = _text(message.get("content"))
-        if message.get("role") == "assistant" and said and text:
-            yield {"prompt": "\n\n".join(said), "output": text}
-        said.append(text)
+    for number, message in enumerate(messages):
+        text = _text(message)
+        if message.get("role") == "assistant" and number and text:
+            yield {"prompt": _joined(messages[:number]), "output": text}
 
 
-def _answer(record: dict[str, Any]) -> str | None:
-    """Return the answer that stands beside the request, wherever that is."""
-    for name in _OUTPUTS:
-        value = record.get(name)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, dict) and (found := _chosen(value)) is not None:
-            return found
-    return _chosen(record)
+def _joined(messages: list[dict[str, Any]]) -> str:
+    return "\n\n".join(_text(message) or "" for message in messages)
 
 
-def _chosen(response: dict[str, Any]) -> str | None:
-    """Return the first choice of an OpenAI-style response."""
-    choices = response.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return None
-    message = choices[0].get("message")
-    text = message.get("content") if isinstance(message, dict) else choices[0].get("text")
-    return text if isinstance(text, str) else None
+def _answer(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer that stands beside the request, wherever that is; nothing where there is none."""
+    if record.get("output_ids") is not None:
+        return {"output_ids": record["output_ids"]}
+    written = [record.get(name) for name in _OUTPUTS] + [{"choices": record.get("choices")}]
+    texts = [text for text in map(_text, written) if text is not None]
+    return {"output": texts[0]} if texts else _given(record, _OUTPUTS[:1])
 
 
-def _text(content: Any) -> str:
-    """Return a message's text: itself, or its text parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
+def _text(value: Any) -> str | None:
+    """Return the text of what a server or client writes: a response, a choice, a message, its parts; None if none."""
+    if isinstance(value, list):  # the parts of a message
+        texts = [_text(part) for part in value] if all(isinstance(part, dict) for part in value) else []
+        return "".join(text for text in texts if text is not None) if texts else None
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else None
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    texts = [_text(found) for found in (first, value.get("message"), value.get("content"), value.get("text"))]
+    return next((text for text in texts if text is not None), None)

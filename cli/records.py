@@ -55,7 +55,7 @@ def read_records(path: Path, encode: Callable[[str], list[int]], limits: Limits)
     A line holds ``prompt`` and ``output`` as text, or ``prompt_ids`` and ``output_ids``; and where it applies
     ``prediction`` and ``references`` (a list), or ``prediction_ids`` and ``reference_ids`` (a list of lists). Logs of
     chats do too: ``messages`` with roles and contents, where every answer makes a recording, and a ``response``,
-    ``completion`` or OpenAI-style ``choices`` in the place of the output.
+    ``completion`` or OpenAI-style ``choices`` in the place of the output; ``request`` may hold what was asked.
 
     Raises:
         CommandError: The file can't be read, or a line is no record; the message names it.
@@ -64,20 +64,16 @@ def read_records(path: Path, encode: Callable[[str], list[int]], limits: Limits)
 
 
 def load_tokenizer(path: Path | None, console: Console) -> Any:
-    """Return the tokenizer of a folder or a tokenizer.json, or that of the default model.
+    """Return the tokenizer of a folder or a tokenizer.json, or that of the default model (`tokenizer_file`).
 
     Raises:
-        CommandError: There is none.
+        CommandError: There is none, or it can't be read.
     """
     from tokenizers import Tokenizer
 
-    if path is None:
-        from lookahead.cli.models import default_model_path
+    from lookahead.cli.models import tokenizer_file
 
-        path = default_model_path(console)
-    file = path / "tokenizer.json" if path.is_dir() else path
-    if not file.is_file():
-        raise CommandError(f"there is no {file}: --tokenizer takes a tokenizer.json or a folder with one")
+    file = tokenizer_file(path, console)
     try:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises plain Exception

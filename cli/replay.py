@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus, os_reason
-from lookahead.cli.options import positive_integer
+from lookahead.cli.options import add_tokenizer_option, named_path, positive_integer
 from lookahead.cli.prompts import encodable
 from lookahead.cli.records import Limits, load_tokenizer, read_records
 from lookahead.cli.replay_table import heading, json_line, row
@@ -46,7 +46,7 @@ exit codes: 0 done, 2 wrong usage, 3 failed, 130 interrupted"""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the subcommand."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="recorded outputs, JSON lines")
+    parser.add_argument("files", type=named_path, nargs="+", metavar="FILE", help="recorded outputs, JSON lines")
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     parser.add_argument(
         "--methods",
@@ -62,13 +62,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"cost of a draft token, in plain steps (default: {_COSTS}, or none with --cost-curve)",
     )
     parser.add_argument(
-        "--cost-curve", type=Path, metavar="FILE", help="JSON file of measured curves by name, [[width, seconds], ...]"
+        "--cost-curve",
+        type=named_path,
+        metavar="FILE",
+        help="JSON file of measured curves by name, [[width, seconds], ...]",
     )
+    add_tokenizer_option(parser)
     parser.add_argument(
-        "--tokenizer", type=Path, metavar="PATH", help="folder or tokenizer.json (default: that of the default model)"
-    )
-    parser.add_argument(
-        "--max-draft", type=positive_integer, default=64, metavar="N", help="longest draft of ours (default: 64)"
+        "--max-draft",
+        type=positive_integer,
+        default=64,
+        metavar="N",
+        help="longest draft (default: 64); above 64 only of linear rules and suffix-decoding, for ours has 64 at most, "
+        "and so have the oracles",
     )
     parser.add_argument(
         "--prediction", action="store_true", help="give ours the records' prediction and references too"
@@ -80,12 +86,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environment: Environment) -> ExitStatus:
     """Replay every file and write its figures."""
+    from lookahead.candidates import MAX_DEPTH
+
     console = Console(environment)
     curves = _curves(args)
     methods = args.methods
     encode = _encoder(args.tokenizer, console)
     others = _others(methods, args.max_draft, console)
     methods = [name for name in methods if name != _SUFFIX_DECODING or name in others]
+    if args.max_draft > MAX_DEPTH:
+        console.say(f"--max-draft {args.max_draft}: ours and the oracles draft {MAX_DEPTH} tokens at most")
     if not args.json:
         console.data(heading(curves))
     write = json_line if args.json else row
@@ -190,10 +200,14 @@ def _costs(text: str) -> dict[str, float]:
 
 
 def _cost(text: str) -> float:
+    from lookahead.cost import MOST_COST
+
     try:
         cost = float(text)
     except ValueError:
         cost = -1.0
-    if not 0 <= cost < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no cost: use plain steps per draft token, such as 0.02")
+    if not 0 <= cost <= MOST_COST:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no cost: use plain steps per draft token, from 0 to {MOST_COST:.0f}, such as 0.02"
+        )
     return cost

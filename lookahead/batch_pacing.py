@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookahead.batch_costs import COUNT, Costs, Room, choose, cost, new_costs, new_room, observe
-from lookahead.stored import check_format, check_numbers
+from lookahead.stored import LEAST, Numbers, check_format, check_numbers, check_whole
 from lookahead.views import Addresses
 
 _INHERITED = 4.0
@@ -124,17 +124,14 @@ class BatchPacing:
 
         Raises:
             KeyError: Something is missing.
-            ValueError: Something has another shape than in this version.
+            ValueError: Something has another shape than in this version, or can't have been learned.
         """
         check_format(state, _FORMAT)
+        check_whole(state, "buckets", _BUCKETS, _BUCKETS - 1)
         pacing, buckets = cls(), state["buckets"]
-        if buckets.ndim != 1 or buckets.dtype.kind not in "iu" or not ((buckets >= 0) & (buckets < _BUCKETS)).all():
-            raise ValueError(f"buckets must be numbers from 0 to {_BUCKETS - 1}")
         empty = new_costs(1)._asdict()
-        check_numbers(state, {name: (len(buckets), *array.shape) for name, array in empty.items()})
-        for name in empty:
-            if (state[name] < 0).any():
-                raise ValueError(f"{name} must not be negative")
+        wanted = {name: Numbers((len(buckets), *array.shape)) for name, array in empty.items()}
+        check_numbers(state, {**wanted, "worth": wanted["worth"]._replace(least=(0.0, LEAST))})
         for place, bucket in enumerate(buckets.tolist()):
             known = pacing._knowledge[bucket] = new_costs(1)
             for name in empty:

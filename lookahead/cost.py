@@ -3,21 +3,27 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_WIDEST = 2**30
+_MOST_RATIO = 1e6  # of the dearest step to the cheapest: no machine is beyond it
+MOST_COST = 1e3  # plain steps a draft token: a hundred of them are within that ratio
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
     """Seconds of a step by its width, the tokens in the forward pass: draft + 1.
 
-    Between the given widths it is linear, and beyond the last it goes on with the last slope.
+    Between the given widths it is linear, and beyond the last it goes on with the last slope, where that rises.
 
     Attributes:
-        widths: Increasing, from 1.
-        seconds: As many, above 0; any unit serves where only ratios matter.
+        widths: Whole numbers, increasing from 1.
+        seconds: As many, above 0; any unit serves where only ratios matter, and these are at most a million.
 
     Raises:
         ValueError: The points make no curve.
@@ -35,8 +41,15 @@ class CostCurve:
             raise ValueError(f"a cost curve needs one cost per width, got {len(self.seconds)} for {len(self.widths)}")
         if self.widths[0] != 1 or any(b <= a for a, b in zip(self.widths, self.widths[1:], strict=False)):
             raise ValueError(f"the widths of a cost curve must increase from 1, got {list(self.widths)}")
+        if self.widths[-1] > _WIDEST:
+            raise ValueError(f"the widths of a cost curve must be at most {_WIDEST} tokens, got {self.widths[-1]}")
         if not all(0 < cost < float("inf") for cost in self.seconds):
             raise ValueError(f"the costs of a cost curve must be above 0, got {list(self.seconds)}")
+        if max(self.seconds) / _MOST_RATIO > min(self.seconds):
+            raise ValueError(
+                f"the dearest step of a cost curve must cost at most {_MOST_RATIO:.0f} times the cheapest, got "
+                f"{max(self.seconds)} and {min(self.seconds)}: give all in the same unit"
+            )
 
     @classmethod
     def linear(cls, cost: float) -> "CostCurve":
@@ -46,17 +59,15 @@ class CostCurve:
             >>> CostCurve.linear(0.1).at(11)
             2.0
         """
-        if cost < 0:
-            raise ValueError(f"cost must be at least 0, got {cost}")
+        if not 0 <= cost <= MOST_COST:
+            raise ValueError(f"cost must be from 0 to {MOST_COST:.0f} plain steps per draft token, got {cost}")
         return cls((1, 101), (1.0, 1.0 + 100 * cost))
 
     @classmethod
     def from_points(cls, points: Iterable[Iterable[float]]) -> "CostCurve":
         """Return the curve through pairs of width and seconds, as they are stored in files."""
-        pairs = [tuple(point) for point in points]
-        if any(len(pair) != 2 for pair in pairs):
-            raise ValueError("a cost curve is a list of pairs [width, seconds]")
-        return cls(tuple(int(width) for width, _ in pairs), tuple(float(cost) for _, cost in pairs))
+        pairs = [_pair(point) for point in points]
+        return cls(tuple(width for width, _ in pairs), tuple(cost for _, cost in pairs))
 
     def at(self, width: int) -> float:
         """Return the seconds of a step of ``width`` tokens."""
@@ -69,14 +80,29 @@ class CostCurve:
             >>> CostCurve((1, 2), (1.0, 1.5)).table(3).tolist()
             [0.0, 1.0, 1.5, 2.0]
         """
-        widths, seconds = list(self.widths), list(self.seconds)
-        if max_width > widths[-1]:
-            slope = (seconds[-1] - seconds[-2]) / (widths[-1] - widths[-2]) if len(widths) > 1 else 0.0
-            seconds.append(seconds[-1] + slope * (max_width - widths[-1]))
-            widths.append(max_width)
-        table = np.interp(np.arange(max_width + 1), widths, seconds)
+        widths = np.arange(max_width + 1)
+        table = np.interp(widths, self.widths, self.seconds)
+        table += self._last_slope() * np.maximum(widths - self.widths[-1], 0)
         table[0] = 0.0
         return table
+
+    def _last_slope(self) -> float:
+        """Return what a token more costs beyond the last width; less than nothing would pay for a step some day."""
+        if len(self.widths) == 1:
+            return 0.0
+        return max(0.0, (self.seconds[-1] - self.seconds[-2]) / (self.widths[-1] - self.widths[-2]))
+
+
+def _pair(point: Any) -> tuple[int, float]:
+    """Return width and seconds as numbers; a width such as 2.0 is whole too."""
+    if isinstance(point, str) or not isinstance(point, Iterable) or len(pair := tuple(point)) != 2:
+        raise ValueError(f"a cost curve is a list of pairs [width, seconds], got {point!r:.60}")
+    width, cost = pair
+    if isinstance(width, bool) or not (width.is_integer() if isinstance(width, float) else isinstance(width, Integral)):
+        raise ValueError(f"the widths of a cost curve must be whole numbers of tokens, got {width!r:.60}")
+    if isinstance(cost, bool) or not isinstance(cost, Real):
+        raise ValueError(f"the costs of a cost curve must be numbers, got {cost!r:.60}")
+    return int(width), float(cost)
 
 
 def read_curves(path: Path) -> dict[str, CostCurve]:
@@ -89,7 +115,14 @@ def read_curves(path: Path) -> dict[str, CostCurve]:
     entries = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(entries, dict):
         raise ValueError("cost curves must stand in a JSON object, by name")
-    curves = {name: CostCurve.from_points(points) for name, points in entries.items() if isinstance(points, list)}
+    curves = {name: _named_curve(name, points) for name, points in entries.items() if isinstance(points, list)}
     if not curves:
         raise ValueError('there is no curve in it, such as {"cpu": [[1, 0.05], [8, 0.07]]}')
     return curves
+
+
+def _named_curve(name: str, points: list[Any]) -> CostCurve:
+    try:
+        return CostCurve.from_points(points)
+    except ValueError as error:
+        raise ValueError(f"in {name!r}, {error}") from None

@@ -104,6 +104,8 @@ class SuffixIndex:
         >>> index.longest_match(), len(index)
         (Match(length=1, latest=0, first=0, count=1), 6)
         """
+        if positions < 1:
+            raise ValueError(f"positions must be at least 1, got {positions}; where nothing is skipped, call nothing")
         stop = self._length + positions
         self._text_with_room(stop)
         kernels.end_document(self._arrays, positions)

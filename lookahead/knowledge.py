@@ -2,14 +2,13 @@
 
 import io
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lookahead.batch_pacing import BatchPacing
-from lookahead.durable import sync_folder
+from lookahead.durable import replace_file
 from lookahead.pacing import Pacing
 
 _BETWEEN, _OF_BATCHES = "/", "batches"
@@ -50,37 +49,25 @@ class Knowledge:
         }
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(buffer.getvalue())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-        sync_folder(target.parent)
+        replace_file(Path(path), lambda file: file.write(buffer.getvalue()))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take over what :meth:`save` wrote, instead of what is known under the same circumstances.
 
         Raises:
             OSError: The file can't be read.
-            ValueError: It is no such file, or was written by a version that measured other things.
+            ValueError: It is damaged, no such file, or was written by a version that measured other things.
         """
+        content = io.BytesIO(Path(path).read_bytes())  # from here on nothing is wrong but the content
         states: dict[str, dict[str, Any]] = {}
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(content, allow_pickle=False) as file:
                 for name in file.files:
                     circumstances, _, part = name.rpartition(_BETWEEN)
                     states.setdefault(circumstances, {})[part] = file[name]
             batches = {name: states.pop(name) for name in list(states) if name.startswith(_OF_BATCHES)}
             pacings = {circumstances: Pacing.from_state(state) for circumstances, state in states.items()}
             of_batches = {circumstances: BatchPacing.from_state(state) for circumstances, state in batches.items()}
-        except OSError:
-            raise
         except Exception as error:  # whatever zipfile, zlib and numpy make of damaged bytes
             raise ValueError(
                 f"path {os.fspath(path)!r} holds no knowledge of this version ({error}): delete it, it is learned anew"

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from lookahead.features import WEIGHTS
 from lookahead.framing import LONGEST, Frame
+from lookahead.index import MAX_TOKEN
 from lookahead.planning import FOLLOWED, Plan, best_length
 from lookahead.step_cost import WIDTHS, CostModel
-from lookahead.stored import check_format, check_numbers
+from lookahead.stored import LEAST, MOST, Numbers, check_format, check_numbers, check_whole
 from lookahead.survival import Survival, new_survival
 
 _FORMAT = 1
@@ -107,16 +108,15 @@ class Pacing:
 
         Raises:
             KeyError: Something is missing.
-            ValueError: Something has another shape than in this version.
+            ValueError: Something has another shape than in this version, or can't have been learned.
         """
         check_format(state, _FORMAT)
         one, many = (WEIGHTS,), (_BUCKETS, WIDTHS)
-        shapes = {"weights": one, "precision": one, "mean": many, "count": many, "figures": (_BUCKETS, 3)}
-        check_numbers(state, shapes)
+        figures = Numbers((_BUCKETS, 3), (0.0, 0.0, LEAST))  # the level is 0 before the first measurement
+        costs = {"mean": Numbers(many, LEAST), "count": Numbers(many), "figures": figures}
+        check_numbers(state, {"weights": Numbers(one, -MOST), "precision": Numbers(one, LEAST), **costs})
         for name in ("opening", "closing"):
-            ids = state[name]
-            if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) > LONGEST or (ids < 0).any():
-                raise ValueError(f"{name} must be up to {LONGEST} token ids")
+            check_whole(state, name, LONGEST, MAX_TOKEN)
         pacing = cls()
         pacing.survival = Survival(state["weights"].astype(np.float64), state["precision"].astype(np.float64))
         for bucket, seen in enumerate(state["count"].any(axis=1)):

@@ -6,6 +6,7 @@ tokens costs what the cost curve says for width k + 1, and that is all a method 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter_ns
 from typing import Protocol
 
@@ -16,7 +17,6 @@ from lookahead.cost import CostCurve
 from lookahead.draft import Draft
 
 Ids = NDArray[np.int32]
-_MAX_WIDTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ReplayFigures:
         tokens: Tokens emitted by steps: those of the outputs, without the first of each.
         drafted: Draft tokens verified.
         accepted: Draft tokens kept.
-        widths: Steps by width, shape ``[widths]``.
+        step_widths: The width of each step.
         propose_ns: Nanoseconds of each step spent on proposing and on taking in what was emitted.
     """
 
@@ -69,13 +69,18 @@ class ReplayFigures:
     tokens: int = 0
     drafted: int = 0
     accepted: int = 0
-    widths: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_MAX_WIDTH + 1, np.int64))
+    step_widths: list[int] = field(default_factory=list)
     propose_ns: list[int] = field(default_factory=list)
 
     @property
     def steps(self) -> int:
         """Forward passes."""
-        return int(self.widths.sum())
+        return len(self.step_widths)
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """Steps by width, shape ``[widths]``, up to the widest."""
+        return np.bincount(np.array(self.step_widths, np.int64), minlength=2)
 
     @property
     def tokens_per_step(self) -> float:
@@ -94,7 +99,8 @@ class ReplayFigures:
 
     def speedup(self, curve: CostCurve) -> float:
         """Return the modelled speed relative to plain decoding, which pays a step of width 1 for each token."""
-        seconds = float(self.widths @ curve.table(_MAX_WIDTH))
+        widths = self.widths
+        seconds = float(widths @ curve.table(len(widths) - 1))
         return self.tokens * curve.at(1) / seconds if seconds else 0.0
 
     def propose_us(self, percentile: float) -> float:
@@ -114,14 +120,16 @@ def replay(recordings: Iterable[Recording], method: ReplayMethod, curve: CostCur
         >>> figures.tokens_per_step, round(figures.speedup(CostCurve.linear(0.1)), 2)
         (4.0, 2.86)
     """
-    figures, seconds = ReplayFigures(), curve.table(_MAX_WIDTH).tolist()
+    figures, seconds = ReplayFigures(), cache(curve.at)
     for recording in recordings:
         figures.items += 1
         _replay_one(recording, method, seconds, figures)
     return figures
 
 
-def _replay_one(recording: Recording, method: ReplayMethod, seconds: list[float], figures: ReplayFigures) -> None:
+def _replay_one(
+    recording: Recording, method: ReplayMethod, seconds: Callable[[int], float], figures: ReplayFigures
+) -> None:
     output = recording.output.tolist()
     method.begin(recording)
     method.extend(output[:1])
@@ -132,11 +140,12 @@ def _replay_one(recording: Recording, method: ReplayMethod, seconds: list[float]
         proposed = perf_counter_ns()
         right = _accepted(draft, output, position)
         emitted = output[position : position + right + 1]
-        method.observe(len(draft) + 1, seconds[len(draft) + 1])
+        width = len(draft) + 1
+        method.observe(width, seconds(width))
         verified = perf_counter_ns()
         method.extend(emitted)
         figures.propose_ns.append(proposed - started + perf_counter_ns() - verified)
-        figures.widths[len(draft) + 1] += 1
+        figures.step_widths.append(width)
         figures.drafted += len(draft)
         figures.accepted += right
         figures.tokens += len(emitted)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 
+from lookahead.candidates import MAX_DEPTH
 from lookahead.config import LookupConfig
 from lookahead.cost import CostCurve
 from lookahead.draft import Draft
@@ -13,7 +14,7 @@ from lookahead.memory_source import MemorySource
 from lookahead.oracles import CopyOracle, LengthOracle
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, Plan
-from lookahead.proposer import LookupProposer
+from lookahead.proposer import LookupProposer, warm_up
 from lookahead.replay import Recording, ReplayFigures, ReplayMethod, replay
 from lookahead.rules import LinearRule, NgramRule
 from lookahead.stats import StepRecord
@@ -45,6 +46,7 @@ class LookupMethod:
     def __init__(
         self, config: LookupConfig, pacing: Pacing | None = None, *, branches: bool = True, remember: bool = False
     ) -> None:
+        warm_up()
         self._config = config
         self._store = MemoryStore() if remember else None
         self._branches = branches
@@ -103,7 +105,8 @@ def run_method(
             ``anchored`` or ``length``.
         recordings: What to replay.
         curves: Costs by name, at least one.
-        max_draft: Longest draft of ours, the linear rules and the oracles.
+        max_draft: Longest draft of ours, the linear rules and the oracles; but ours never drafts more than 64 tokens,
+            nor do the oracles, which show what it could have gained.
         others: Makers of further methods that look at no clock, by name.
 
     Raises:
@@ -128,14 +131,15 @@ def _results(name: str, figures: Sequence[ReplayFigures], curves: Mapping[str, C
 
 def _method(name: str, max_draft: int) -> Factory:
     """Return what makes the method that ``name`` means."""
+    most = min(max_draft, MAX_DEPTH)
     makers: dict[str, Factory] = {
         "ours": lambda: LookupMethod(LookupConfig(max_draft=max_draft)),
         "remembering": lambda: LookupMethod(LookupConfig(max_draft=max_draft), remember=True),
         "chains": lambda: LookupMethod(LookupConfig(max_draft=max_draft), branches=False),
         "builtin": lambda: NgramRule(longest=2, shortest=1, draft=10),
         "vllm-ngram": lambda: NgramRule(longest=5, shortest=2, draft=5),
-        "copy": lambda: CopyOracle(anchored=False, max_draft=max_draft),
-        "anchored": lambda: CopyOracle(anchored=True, max_draft=max_draft),
+        "copy": lambda: CopyOracle(anchored=False, max_draft=most),
+        "anchored": lambda: CopyOracle(anchored=True, max_draft=most),
         "length": lambda: LengthOracle(LookupMethod(LookupConfig(max_draft=max_draft), _WholeDrafts(), branches=False)),
     }
     linear = re.fullmatch(r"linear:(\d*\.?\d+),(\d*\.?\d+)", name)

@@ -30,8 +30,9 @@ def without_names(namespaces: Namespaces, namespace: str, names: set[str]) -> Na
     if not names or namespace not in namespaces:
         return namespaces
 
-    def kept(segment: Segment) -> NDArray[np.bool_]:
-        return np.array([name not in names for name in segment.documents.names], np.bool_)
+    def kept(segment: Segment) -> NDArray[np.bool_] | None:
+        known = segment.documents
+        return None if known.named.isdisjoint(names) else np.array([name not in names for name in known.names])
 
     return namespaces | {namespace: _filtered(namespaces[namespace], kept)}
 
@@ -99,7 +100,8 @@ def replaced(segments: Segments, old: Segments, new: Segment) -> Segments | None
     return None
 
 
-def _filtered(segments: Segments, kept: Callable[[Segment], NDArray[np.bool_]]) -> Segments:
-    """The segments with the documents that `kept` says, bool [documents] for each."""
-    left = [segment.keep(kept(segment)) for segment in segments]
+def _filtered(segments: Segments, kept: Callable[[Segment], NDArray[np.bool_] | None]) -> Segments:
+    """The segments with the documents that `kept` says, bool [documents] for each, or None for all."""
+    masks = [kept(segment) for segment in segments]
+    left = [segment if mask is None else segment.keep(mask) for segment, mask in zip(segments, masks, strict=True)]
     return tuple(segment for segment in left if segment is not None)

@@ -23,12 +23,17 @@ class Documents:
         starts: int64 [documents], the position of each first token.
         added: float64 [documents], seconds since the epoch.
         useful: float64 [documents], when one last gave accepted tokens, or was added. The one thing that changes.
+        named: The names once more, to see without comparing them all that a name is none of them.
     """
 
     names: tuple[str, ...]
     starts: NDArray[np.int64]
     added: NDArray[np.float64]
     useful: NDArray[np.float64]
+    named: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "named", frozenset(self.names))
 
 
 class Found(NamedTuple):

@@ -9,9 +9,7 @@ import contextlib
 import json
 import mmap
 import os
-import secrets
 import struct
-import time
 import zlib
 from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lookahead.durable import locked, sync_folder
+from lookahead.durable import only_writer, replace_file
 from lookahead.memory_documents import Settings
 from lookahead.retention import Namespaces
 from lookahead.segment import Documents, Segment
@@ -35,8 +33,6 @@ _BLOCK = 2**20
 _ALIGNMENT = 64
 _TYPES = {"tokens": "<i4", "order": "<i4", "starts": "<i8", "added": "<f8", "useful": "<f8", "names": "<u1"}
 _LARGE = ("tokens", "order")
-_SUFFIX = ".store-tmp"
-_ABANDONED = 3600  # seconds without a write
 _MAPPED = os.name != "nt"  # Windows replaces no file that is mapped, so there a store is read
 _WAY_OUT = "build the store again, or take a copy of it"
 
@@ -68,23 +64,25 @@ def write(
         OSError: The folder can't be written, or the disk is full; the old file is as it was.
     """
     path = Path(os.path.realpath(path))
-    with _only_writer(path):
-        _refuse_unknown(path, None if overwrite else known)
-    _remove_abandoned(path)
-    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
-    try:
-        with temporary.open("xb") as file:
-            identity = _write_sections(file, namespaces, settings)
-            file.flush()
-            os.fsync(file.fileno())
-        _copy_mode(path, temporary)
-        with _only_writer(path):
-            _refuse_unknown(path, None if overwrite else known)  # again, for writing took its time
-            os.replace(temporary, path)
-            known.add(identity)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    allowed = None if overwrite else known
+    written: list[bytes] = []
+
+    @contextlib.contextmanager
+    def guard() -> Iterator[None]:
+        with only_writer(path):
+            _refuse_unknown(path, allowed)  # again, for writing took its time
+            yield
+            known.update(written)
+
+    with only_writer(path):
+        _refuse_unknown(path, allowed)
+    replace_file(
+        path,
+        lambda file: written.append(_write_sections(file, namespaces, settings)),
+        dress=lambda temporary: _copy_mode(path, temporary),
+        guard=guard,
+        mode=0o666,
+    )
 
 
 def read(path: Path) -> tuple[Namespaces, Settings, bytes]:
@@ -127,24 +125,17 @@ def verify(path: Path) -> None:
     _check(path, data, directory, None)
 
 
-@contextlib.contextmanager
-def _only_writer(path: Path) -> Iterator[None]:
-    """Let nobody else replace a file between a look at it and its replacement."""
-    lock = path.parent if os.name != "nt" else path.with_name(f".{path.name}.lock")
-    with contextlib.ExitStack() as stack:
-        if path.parent.is_dir():  # else writing says what is wrong
-            with contextlib.suppress(OSError):  # of a file system that knows no locks: then the look has to do
-                stack.enter_context(locked(lock))
-        yield
-
-
 def _refuse_unknown(path: Path, known: Container[bytes] | None) -> None:
     if known is None or not path.exists():
         return
-    with path.open("rb") as file:
-        _, _, _, identity = _header(path, file.read(_HEADER.size), os.fstat(file.fileno()).st_size)
-    if identity not in known:
-        raise FileExistsError(f"{path} is not the file of this store, or was saved by another process: load it")
+    with _opened(path) as file, contextlib.suppress(StoreFileError):  # what is no store is not this one's
+        *_, identity = _header(path, file.read(_HEADER.size), os.fstat(file.fileno()).st_size)
+        if identity in known:
+            return
+    raise FileExistsError(
+        f"{path} is not the file of this store, or was saved by another process: load it, "
+        "or replace it (overwrite=True)"
+    )
 
 
 def _write_sections(file: BinaryIO, namespaces: Namespaces, settings: Settings) -> bytes:
@@ -191,7 +182,7 @@ def _write_array(file: BinaryIO, part: NDArray[Any]) -> dict[str, Any]:
 
 def _open(path: Path) -> tuple[Data, dict[str, Any], bytes]:
     """Map a file whose size, header and directory are right."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         start, length, checksum, identity = _header(path, file.read(_HEADER.size), size)
         file.seek(0)
@@ -200,6 +191,13 @@ def _open(path: Path) -> tuple[Data, dict[str, Any], bytes]:
     if len(directory) != length or zlib.crc32(directory) != checksum:
         raise StoreFileError(f"{path} is damaged (its directory): {_WAY_OUT}")
     return data, json.loads(directory), identity
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file to read, but no pipe or device, which might never say anything."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # to open a folder is an error in itself
+        raise StoreFileError(f"{path} is no regular file: name a file that `specdec-lookup memory build` wrote")
+    return path.open("rb")
 
 
 def _header(path: Path, header: bytes, size: int) -> tuple[int, int, int, bytes]:
@@ -264,19 +262,6 @@ def _segment(data: Data, sections: dict[str, Any]) -> Segment:
         raise ValueError("a table of documents")
     documents = Documents(names, starts, arrays["added"], arrays["useful"].copy())
     return Segment(arrays["tokens"], arrays["order"], documents)
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.name[:100]}."
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove the temporary files of writers that were killed."""
-    for file in path.parent.iterdir():
-        if file.name.startswith(_prefix(path)) and file.name.endswith(_SUFFIX):
-            with contextlib.suppress(OSError):
-                if time.time() - file.stat().st_mtime > _ABANDONED:
-                    file.unlink()
 
 
 def _copy_mode(path: Path, temporary: Path) -> None:

@@ -72,6 +72,14 @@ def test_own_prompts_are_measured(monkeypatch, tmp_path) -> None:
     assert {(line["task"], line["runs"]) for line in lines} == {("mine", 4), ("chat", 2 * len(prompts("chat")))}
 
 
+def test_own_prompts_are_told_apart_from_the_chat_that_always_comes_too(monkeypatch, tmp_path) -> None:
+    data = tmp_path / "chat.jsonl"
+    data.write_text('{"prompt": "abc abc abc", "before": "x = 1", "instruction": null}\n')
+    done = bench(monkeypatch, "--json", "--data", data, "--methods", "ours", "--repeats", 1)
+    runs = {line["task"]: line["runs"] for line in map(json.loads, done.stdout.splitlines())}
+    assert runs == {"your chat": 1, "chat": len(prompts("chat"))}
+
+
 def test_what_the_model_refuses_is_not_measured(monkeypatch) -> None:
     """transformers' prompt lookup is not for models that keep a state."""
     monkeypatch.setattr(models, "load", lambda *_: (mamba2(), Tokenizer()))
@@ -86,6 +94,7 @@ def test_what_the_model_refuses_is_not_measured(monkeypatch) -> None:
     [
         ({"prompt": 5}, [], "prompt must be text, got 5"),
         ({"before": ["x"]}, [], "before must be text"),
+        ({"before": "x", "instruction": 5}, [], "instruction must be text, got 5"),
         ({"prompt": "a"}, ["--plot", "nowhere/x.svg"], "--plot nowhere/x.svg can't be written"),
         ({"prompt": "a"}, ["--plot", "/"], "--plot / can't be written (is a directory)"),
         ({"prompt": "a"}, ["--tokens", 10**6], "--tokens 1000000 is beyond the model's context of "),
@@ -111,7 +120,14 @@ def test_chat_is_measured_whatever_is_asked_for(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "as JSON lines"), ("[1]", "every line needs a prompt"), ("", "every line needs")]
+    ("content", "message"),
+    [
+        ("{", "as JSON lines"),
+        ("[1]", "every line needs a prompt"),
+        ("", "every line needs"),
+        ('{"before": "x = 1"}', "every line needs a prompt, or before and instruction"),
+        ('{"before": "x = 1", "instruction": null}', "every line needs a prompt, or before and instruction"),
+    ],
 )
 def test_a_file_that_holds_no_prompts_is_one_sentence(monkeypatch, tmp_path, content, message) -> None:
     data = tmp_path / "mine.jsonl"

@@ -120,6 +120,9 @@ def test_prompt_and_output_are_the_source_where_nothing_else_adds() -> None:
     assert advice.settings()[0][:2] == ("specdec-lookup", "hf.enable(model, tokenizer)")
 
 
+ASKED = {"role": "user", "content": "a"}
+
+
 @pytest.mark.parametrize(
     ("line", "turns"),
     [
@@ -156,12 +159,45 @@ def test_prompt_and_output_are_the_source_where_nothing_else_adds() -> None:
             },
             [("a\n\nb\n\nc", "d")],
         ),
-        ({"messages": [{"role": "user", "content": "a"}], "response": ""}, []),
-        ({"messages": [{"role": "user", "content": "a"}]}, []),
+        ({"messages": [ASKED], "response": ""}, []),
+        ({"messages": [ASKED]}, []),
+        ({"messages": [ASKED], "choices": [{"message": {"content": [{"type": "text", "text": "b"}]}}]}, [("a", "b")]),
+        ({"messages": [ASKED], "choices": [{"message": {"content": None}}]}, []),
+        ({"request": {"prompt": "a"}, "response": {"choices": [{"text": "b"}]}}, [("a", "b")]),
+        ({"request": {"id": 7}, "prompt": "a", "output": "b"}, [("a", "b")]),
+        ({"prompt": "a", "output": {"choices": [{"message": {"content": "b"}}]}}, [("a", "b")]),
+        ({"prompt": "a", "response": {"message": {"role": "assistant", "content": "b"}}}, [("a", "b")]),
+        ({"messages": [ASKED], "output_ids": [5, 6]}, [("a", [5, 6])]),
+        ({"prompt_ids": [5], "output_ids": [6]}, [([5], [6])]),
     ],
 )
 def test_logs_are_read_in_the_shapes_that_servers_write(line, turns) -> None:
-    assert [(turn["prompt"], turn["output"]) for turn in as_turns(line)] == turns
+    def either(turn: dict, name: str) -> object:
+        return turn.get(name, turn.get(f"{name}_ids"))
+
+    assert [(either(turn, "prompt"), either(turn, "output")) for turn in as_turns(line)] == turns
+
+
+@pytest.mark.parametrize("given", ["b", {"type": "content", "content": "b"}, {"content": [{"text": "b"}]}])
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"prompt": "a", "output": "b"},
+        {"messages": [ASKED], "response": "b"},
+        {"messages": [ASKED, {"role": "assistant", "content": "b"}]},
+        {"request": {"prompt": "a"}, "response": {"choices": [{"text": "b"}]}},
+    ],
+)
+def test_a_prediction_may_be_an_object_and_stand_beside_every_shape(line, given) -> None:
+    (turn,) = as_turns({**line, "prediction": given, "references": ["r", [5]]})
+    assert turn == {"prompt": "a", "output": "b", "prediction": "b", "references": ["r", [5]]}
+
+
+def test_what_stands_beside_a_chat_is_meant_for_its_last_answer() -> None:
+    answers = [{"role": "assistant", "content": text} for text in "bd"]
+    first, last = as_turns({"messages": [ASKED, answers[0], ASKED, answers[1]], "prediction": "d"})
+    assert "prediction" not in first
+    assert last == {"prompt": "a\n\nb\n\na", "output": "d", "prediction": "d"}
 
 
 def test_what_a_request_may_be_copied_from_stands_beside_its_answer() -> None:

@@ -255,6 +255,15 @@ def test_max_match_is_a_positive_integer(max_match, error):
         SuffixIndex(max_match=max_match)
 
 
+@pytest.mark.parametrize("positions", [0, -3])
+def test_nothing_is_skipped_by_less_than_a_position(positions):
+    index = SuffixIndex([5, 6, 7, 5, 6])
+    with pytest.raises(ValueError, match=f"positions must be at least 1, got {positions}"):
+        index.skip(positions)
+    assert index.tokens.tolist() == [5, 6, 7, 5, 6]
+    assert index.longest_match().length == 2
+
+
 def test_more_positions_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr(index_module, "MAX_LENGTH", 70)
     index = SuffixIndex(list(range(60)), max_match=70)

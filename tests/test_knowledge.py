@@ -67,6 +67,19 @@ def test_a_file_that_is_none_of_ours_is_refused_in_one_sentence(tmp_path, conten
         Knowledge().load(tmp_path / "known.npz")
 
 
+def test_a_damaged_file_is_no_file_that_cannot_be_read(taught, tmp_path) -> None:
+    """Where its directory says wrongly where that stands, zipfile seeks before the file's start: an OSError."""
+    path = tmp_path / "known.npz"
+    taught.save(path)
+    content = bytearray(path.read_bytes())
+    content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + 100).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="holds no knowledge of this version"):
+        Knowledge().load(path)
+    with pytest.raises(FileNotFoundError):
+        Knowledge().load(tmp_path / "unknown.npz")
+
+
 def test_an_array_file_is_no_knowledge(tmp_path) -> None:
     with (tmp_path / "known.npz").open("wb") as file:
         np.save(file, np.zeros(3))
@@ -85,10 +98,18 @@ def test_an_array_file_is_no_knowledge(tmp_path) -> None:
         ("opening", np.array([-5])),
         ("closing", np.array([1.5])),
         ("opening", np.zeros((2, 2), np.int64)),
+        ("opening", np.array([2**40])),
+        ("mean", lambda mean: -mean),
+        ("mean", np.zeros_like),
+        ("precision", np.zeros_like),
+        ("count", lambda count: count - 1),
+        ("figures", np.zeros_like),
+        ("weights", lambda weights: weights + 1e300),
     ],
 )
 def test_a_file_of_another_version_is_refused_whole(taught, tmp_path, name, value) -> None:
-    state = {**taught.under("float32", "cpu", 8).state(), name: value}
+    state = taught.under("float32", "cpu", 8).state()
+    state[name] = value(state[name]) if callable(value) else value
     good = {f"good/{part}": array for part, array in taught.under("float32", "cpu", 8).state().items()}
     np.savez(tmp_path / "known.npz", **good, **{f"bad/{part}": a for part, a in state.items() if a is not None})
     back = Knowledge()
@@ -105,6 +126,8 @@ def test_a_file_of_another_version_is_refused_whole(taught, tmp_path, name, valu
         ("buckets", np.array([0.5])),
         ("table", np.zeros((1, 3, 3))),
         ("worth", np.full((1, 2), np.inf)),
+        ("worth", np.zeros((1, 2))),
+        ("passed", np.full((1, 2), 1e300)),
         ("plain", None),
     ],
 )
@@ -147,3 +170,11 @@ def test_any_damaged_byte_is_refused_or_harmless(taught, tmp_path) -> None:
             refusals.append(str(error))
     assert len(refusals) > 50
     assert all("holds no knowledge of this version" in refusal for refusal in refusals)
+
+
+def test_what_a_killed_process_left_is_removed_after_an_hour(taught, tmp_path) -> None:
+    left = tmp_path / ".known.npz.0.lookahead-tmp"
+    left.write_bytes(b"part")
+    os.utime(left, (1000, 1000))
+    taught.save(tmp_path / "known.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["known.npz"]

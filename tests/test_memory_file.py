@@ -48,7 +48,7 @@ for _ in range(kills):
     (document,) = MemoryStore.load(path).documents("a")
     assert document in wanted, document
     seen.append(document.name)
-print(len(seen), len(set(seen)), len(list(path.parent.glob(".*.store-tmp"))))
+print(len(seen), len(set(seen)), len(list(path.parent.glob(".*.lookahead-tmp"))))
 """
 
 
@@ -156,9 +156,11 @@ def test_a_file_of_somebody_else_is_not_overwritten(path):
     with pytest.raises(FileExistsError, match="is not the file of this store"):
         MemoryStore().save(path)
     path.write_text("my diary, which is longer than a header of sixty-four bytes, as diaries are")
-    with pytest.raises(StoreFileError, match="is no memory store"):
+    with pytest.raises(FileExistsError, match=r"is not the file of this store.* replace it \(overwrite=True\)"):
         MemoryStore().save(path)
     assert path.read_text().startswith("my diary")
+    MemoryStore().save(path, overwrite=True)
+    assert MemoryStore.load(path).namespaces() == {}
 
 
 def test_a_store_that_another_process_has_saved_meanwhile_is_not_overwritten(path):
@@ -230,7 +232,7 @@ def test_a_store_keeps_its_owner_where_the_system_lets_it(path, monkeypatch):
 
 
 def test_what_killed_writers_left_is_removed_after_an_hour(path):
-    old, fresh = path.with_name(".store.0.store-tmp"), path.with_name(".store.1.store-tmp")
+    old, fresh = path.with_name(".store.0.lookahead-tmp"), path.with_name(".store.1.lookahead-tmp")
     for file in (old, fresh):
         file.write_bytes(b"part")
     os.utime(old, (time.time() - 4_000,) * 2)

@@ -5,6 +5,7 @@ import threading
 import weakref
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from stores import Clock, matched
 from lookahead import holdings, memory
 from lookahead.memory import MemoryStore
 from lookahead.memory_reader import NO_MATCH
+from lookahead.retention import without_names
 from lookahead.segment import Segment
 
 
@@ -53,6 +55,31 @@ def test_the_budget_is_never_exceeded_and_the_newest_document_is_there(sizes, bu
         store.add(f"n{number % 3}", [number] * size, name=str(number))
         assert store.nbytes <= budget
         assert str(number) in {info.name for info in store.documents(f"n{number % 3}")}
+
+
+class Counted(str):
+    """A name that counts how often one is looked at, for comparing begins with a hash."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Counted.looks += 1
+        return super().__eq__(other)
+
+
+def test_an_addition_looks_at_no_name_but_those_it_replaces():
+    """Else remembering one output after the other would take the square of their number."""
+    names = [Counted(f"output-{number}") for number in range(500)]
+    held = {"ann": (Segment.build(names, [np.array([5, 6], np.int32)] * len(names), now=0.0),)}
+    Counted.looks = 0
+    assert without_names(held, "ann", {"output-500", "output-501"})["ann"] == held["ann"]
+    assert Counted.looks == 0
+    (left,) = without_names(held, "ann", {"output-7"})["ann"]
+    assert len(left) == len(names) - 1
 
 
 def test_documents_over_the_budget_are_refused_and_nothing_changes():

@@ -9,8 +9,10 @@ import time
 
 import pytest
 
+from lookahead import store_file
 from lookahead.durable import locked
 from lookahead.memory import MemoryStore
+from lookahead.store_file import StoreFileError
 
 
 @pytest.fixture
@@ -170,3 +172,25 @@ def test_a_lock_is_free_when_its_holder_is_through_whoever_was_forked_meanwhile(
     os.kill(forked, signal.SIGKILL)
     os.waitpid(forked, 0)
     assert waited == []
+
+
+def test_who_has_no_patience_is_told_that_somebody_else_holds_the_lock(tmp_path):
+    with locked(tmp_path), pytest.raises(TimeoutError), locked(tmp_path, patience=0):
+        pass
+
+
+def test_who_may_read_a_new_store_is_for_the_process_to_say(path):
+    before = os.umask(0o027)
+    try:
+        MemoryStore().save(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+def test_a_pipe_is_refused_instead_of_waited_for(path):
+    os.mkfifo(path)
+    for use in (MemoryStore.load, store_file.verify, MemoryStore().save):
+        with pytest.raises(StoreFileError, match="is no regular file"):
+            use(path)

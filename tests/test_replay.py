@@ -1,8 +1,10 @@
 """A replay drafts from what is known, pays what the curve says, and its oracles are ceilings."""
 
 import json
+import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -70,10 +72,112 @@ def test_curves_are_read_by_name_and_notes_are_left_out(tmp_path) -> None:
     assert [curves["cpu"].at(width) for width in (1, 2, 3, 5)] == [2.0, 2.5, 3.0, 4.0]
 
 
-@pytest.mark.parametrize("points", [[[2, 1.0]], [[1, 1.0], [1, 2.0]], [[1, 0.0]], [[1]], []])
+NO_CURVES = [
+    [[2, 1.0]],
+    [[1, 1.0], [1, 2.0]],
+    [[1, 0.0]],
+    [[1]],
+    [],
+    [[1.9, 1.0], [2.5, 1.1]],
+    ["13", "24"],
+    [["1", 1.0]],
+    [[1, "1.0"]],
+    [[True, 1.0]],
+    [7],
+    [[1, 1e300], [2, 1e308]],
+    [[1, 5e-324], [2, 1]],
+    [[1, 1.0], [10**30, 2.0]],
+]
+
+
+@pytest.mark.parametrize("points", NO_CURVES)
 def test_points_that_make_no_curve_are_refused(points) -> None:
     with pytest.raises(ValueError, match="cost curve"):
         CostCurve.from_points(points)
+
+
+def test_a_curve_that_is_none_is_named(tmp_path, capsysbinary) -> None:
+    file, curves = tmp_path / "records.jsonl", tmp_path / "curves.json"
+    file.write_text(json.dumps({"prompt_ids": [*range(20)], "output_ids": [*range(5, 15)]}))
+    curves.write_text('{"good": [[1, 1.0]], "huge": [[1, 1.0], [2, 1e9]]}')
+    assert main(["replay", str(file), "--cost-curve", str(curves)]) == 3
+    message = capsysbinary.readouterr().err.decode()
+    assert "curves.json holds no cost curves: in 'huge', the dearest step of a cost curve must cost at most" in message
+
+
+@pytest.mark.parametrize("cost", ["1e307", "1e305", "-1", "nan", "1e400", "x"])
+def test_a_cost_that_no_machine_has_is_refused_in_a_sentence(cost, capsysbinary) -> None:
+    assert main(["replay", "records.jsonl", "--cost", cost]) == 2
+    message = capsysbinary.readouterr().err.decode()
+    assert f"'{cost}' is no cost: use plain steps per draft token, from 0 to 1000, such as 0.02" in message
+    if cost != "x":
+        with pytest.raises(ValueError, match="cost must be from 0 to 1000"):
+            CostCurve.linear(float(cost))
+
+
+def test_the_dearest_cost_makes_a_curve() -> None:
+    assert CostCurve.linear(1000).at(2) == 1001
+
+
+def test_no_draft_is_too_wide_to_be_counted_and_paid() -> None:
+    item = recording([*range(2, 3000)], [*range(2, 2900)])
+    figures = replay([item], LinearRule(4000, 0, 4000), CostCurve.linear(0.01))
+    assert (figures.steps, figures.widths.nonzero()[0].tolist()) == (1, [2898])
+    assert figures.speedup(CostCurve.linear(0.01)) == pytest.approx(2897 / (1 + 28.97), rel=1e-3)
+
+
+def test_a_curve_that_falls_at_its_end_goes_on_level() -> None:
+    curve = CostCurve((1, 2), (1.0, 0.9))
+    assert [curve.at(width) for width in (1, 2, 50)] == [1.0, 0.9, 0.9]
+    assert replay([recording([*range(99)], [*range(90)])], LinearRule(90, 0, 90), curve).speedup(curve) > 0
+
+
+def test_oracles_draft_no_more_than_ours_can() -> None:
+    items = [recording([*range(200)], [*range(190)])]
+    for oracle in ("copy", "anchored", "length"):
+        wide, narrow = (run_method(oracle, items, {"0": FREE}, most) for most in (1100, 64))
+        assert (wide.figures.steps, wide.figures.drafted) == (narrow.figures.steps, narrow.figures.drafted)
+
+
+def test_drafts_that_only_rules_can_have_are_replayed_and_said(tmp_path, capsysbinary) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(json.dumps({"prompt_ids": [*range(1200)], "output_ids": [*range(1190)]}))
+    methods = ("copy", "linear:2000,0")
+    arguments = ["--max-draft", "1100", "--methods", ",".join(methods), "--cost", "0", "--json"]
+    assert main(["replay", str(file), *arguments]) == 0
+    out, err = capsysbinary.readouterr()
+    drafted = {line["method"]: line["drafted_per_step"] for line in map(json.loads, out.splitlines())}
+    assert drafted["copy"] <= 64 < drafted["linear:2000,0"]
+    assert b"--max-draft 1100: ours and the oracles draft 64 tokens at most" in err
+
+
+_COMPILES = """
+import sys
+import numpy as np
+from lookahead.config import LookupConfig
+from lookahead.cost import CostCurve
+from lookahead.replay import Recording, replay
+from lookahead.replay_methods import LookupMethod
+
+def compiled():
+    found = [kernel for module in list(sys.modules.values()) if module.__name__.startswith("lookahead.")
+             for kernel in vars(module).values()]
+    return {f"{kernel.__module__}.{kernel.__name__}": len(kernel.signatures)
+            for kernel in found if hasattr(kernel, "signatures")}
+
+item = Recording(*(np.array([*range(9), 5, 6, 9, 5, 6] * 5, np.int32) for _ in range(2)))
+method = LookupMethod(LookupConfig(), remember=True)
+method.begin(item)
+before = compiled()
+assert before
+assert replay([item, item], method, CostCurve.linear(0)).drafted
+assert compiled() == before, set(compiled().items()) - set(before.items())
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_no_step_is_charged_for_the_compilation_of_kernels() -> None:
+    subprocess.run([sys.executable, "-c", _COMPILES], check=True, timeout=600)
 
 
 def test_an_unknown_method_is_named() -> None:
