@@ -3,12 +3,10 @@
 import re
 from dataclasses import dataclass, field
 
-from lookahead.cli.elisions import find_elision
 from lookahead.cli.errors import CommandError
 from lookahead.cli.lines import to_lf
 from lookahead.cli.reasoning import OPENING, strip_reasoning
-
-_RETRY = "name the change more exactly or use a larger model (--model)"
+from lookahead.cli.wholeness import RETRY, refuse_cut, refuse_partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +33,9 @@ def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
         >>> extract_file("Here you are:\n```python\nx = 2\n```\nDone.", "x = 1\n")
         'x = 2\n'
     """
-    if cut:
-        raise CommandError(
-            "the answer was cut at the token limit: raise --max-new-tokens, or use a larger model (--model) if this "
-            "one repeats itself"
-        )
+    refuse_cut(cut)
     text = _only_block(strip_reasoning(to_lf(answer)))
-    if not text.strip():
-        raise CommandError(f"the answer's code block is empty: {_RETRY}")
-    elision = find_elision(text, original)
-    if elision is not None:
-        raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")
+    refuse_partial(text, original)
     return text
 
 
@@ -85,9 +75,9 @@ def _closes(line: str, fence: str) -> bool:
 def _only_block(answer: str) -> str:
     blocks = fenced_blocks(answer)
     if not blocks or not blocks[-1].complete:
-        raise CommandError(f"the answer has no complete code block: {_RETRY}")
+        raise CommandError(f"the answer has no complete code block: {RETRY}")
     if len(blocks) > 1:
-        raise CommandError(f"the answer has {len(blocks)} code blocks, and only one can be the file: {_RETRY}")
+        raise CommandError(f"the answer has {len(blocks)} code blocks, and only one can be the file: {RETRY}")
     if blocks[0].unclear:
-        raise CommandError(f"the answer's code block has another one in it, and it is unclear where it ends: {_RETRY}")
+        raise CommandError(f"the answer's code block has another one in it, and it is unclear where it ends: {RETRY}")
     return blocks[0].text

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from lookahead.cli.elisions import find_elision
 from lookahead.cli.errors import CommandError
 from lookahead.cli.lines import to_lf
 from lookahead.cli.reasoning import strip_reasoning
+from lookahead.cli.wholeness import RETRY, refuse_cut, refuse_partial
 
 _LEAST = 7  # characters of a mark, as git's
 _LIKE_A_MARK = re.compile(r"\s*(<{5,}|>{5,})")
-_RETRY = "name the change more exactly or use a larger model (--model)"
 
 
 class Marks(NamedTuple):
@@ -56,27 +55,25 @@ def apply_blocks(answer: str, text: str, *, cut: bool = False) -> str:
         cut: Whether the answer ended at the token limit instead of at its own end.
 
     Raises:
-        CommandError: The answer was cut, has no block or an open one, or one that can't be applied exactly.
+        CommandError: The answer was cut, has no block or an open one, one that can't be applied exactly, or leaves
+            nothing of the file.
 
     Example:
         >>> apply_blocks("<<<<<<< SEARCH\nb\n=======\nB\nC\n>>>>>>> REPLACE\n", "a\nb\n")
         'a\nB\nC\n'
     """
-    if cut:
-        raise CommandError("the answer was cut at the token limit: raise --max-new-tokens, or ask for less at once")
+    refuse_cut(cut)
     changes = parse_blocks(strip_reasoning(to_lf(answer)), marks_for(text))
     lines = text.split("\n")
     placed = [(_place(change, lines, number), change) for number, change in enumerate(changes, 1)]
     placed.sort(key=lambda each: each[0])
     for (place, change), (following, _) in pairwise(placed):
         if place + len(change.old) > following:
-            raise CommandError(f"two blocks of the answer change line {following + 1}: {_RETRY}")
+            raise CommandError(f"two blocks of the answer change line {following + 1}: {RETRY}")
     for place, change in reversed(placed):
         lines[place : place + len(change.old)] = change.new
     edited = "\n".join(lines)
-    elision = find_elision(edited, text)
-    if elision is not None:
-        raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {_RETRY}")
+    refuse_partial(edited, text)
     return edited
 
 
@@ -98,17 +95,17 @@ def parse_blocks(answer: str, marks: Marks) -> list[Change]:
             changes.append(_change(parts[0], parts[1], len(changes) + 1))
             parts = []
         elif mark in marks or (not parts and _LIKE_A_MARK.match(line)):
-            raise CommandError(f"block {len(changes) + 1} of the answer is not well formed ({mark!r}): {_RETRY}")
+            raise CommandError(f"block {len(changes) + 1} of the answer is not well formed ({mark!r}): {RETRY}")
         elif parts:
             parts[-1].append(line)
     if parts or not changes:
-        raise CommandError(f"the answer has no complete block of changes: {_RETRY}")
+        raise CommandError(f"the answer has no complete block of changes: {RETRY}")
     return changes
 
 
 def _change(old: list[str], new: list[str], number: int) -> Change:
     if not any(line.strip() for line in old):
-        raise CommandError(f"block {number} of the answer searches for nothing: {_RETRY}")
+        raise CommandError(f"block {number} of the answer searches for nothing: {RETRY}")
     return Change(tuple(old), tuple(new))
 
 
@@ -123,4 +120,4 @@ def _place(change: Change, lines: list[str], number: int) -> int:
         return found[0]
     first = next(line.strip() for line in change.old if line.strip())[:60]
     where = f"stands in the file {len(found)} times" if found else "does not stand in the file"
-    raise CommandError(f"block {number} of the answer searches for text that {where} ({first!r}): {_RETRY}")
+    raise CommandError(f"block {number} of the answer searches for text that {where} ({first!r}): {RETRY}")

@@ -59,7 +59,7 @@ def build_once(target: Path, build: Callable[[Path], Path], on_wait: Callable[[]
     Raises:
         CommandError: The cache folder can't be written, or the disk is full.
     """
-    if target.is_dir():
+    if os.path.isdir(target):  # unlike Path's, it raises nothing
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

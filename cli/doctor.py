@@ -4,14 +4,13 @@ import argparse
 import json
 import platform
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookahead import __version__
 from lookahead.cli.console import Console, Environment
 from lookahead.cli.errors import CommandError, ExitStatus
 from lookahead.cli.machine import cpu, version_of
-from lookahead.cli.options import add_model_options, positive_integer
+from lookahead.cli.options import add_model_options, named_path, positive_integer
 from lookahead.cli.status import live_status
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the subcommand."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    parser.add_argument("--data", type=Path, metavar="FILE", help="your own prompts and outputs, JSON lines")
+    parser.add_argument("--data", type=named_path, metavar="FILE", help="your own prompts and outputs, JSON lines")
     parser.add_argument(
         "--context",
         type=positive_integer,

@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +16,12 @@ from typing import NamedTuple
 from lookahead.cli.errors import CommandError, UsageError, os_reason
 from lookahead.cli.interrupts import interrupts_deferred
 from lookahead.cli.lines import common_ending
-from lookahead.durable import sync_folder
+from lookahead.durable import TEMPORARY, only_writer, replace_file
 
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 16 * 2**20  # bytes; more tokens than any model's context holds
 _PROBE = 4096  # bytes; a full disk has no room for them
-_NOT_TO_EDIT = re.compile(r".+~|\..+\.\w{8}\.tmp")  # names of backups, and of what a killed writer left
+_NOT_TO_EDIT = re.compile(rf".+~|\..+{re.escape(TEMPORARY)}")  # names of backups, and of what a killed writer left
 
 
 class Decoded(NamedTuple):
@@ -111,7 +112,7 @@ def is_to_edit(path: Path) -> bool:
     """Whether a file that nobody named may be edited by its name: it is no backup, and nothing a killed writer left.
 
     Example:
-        >>> [is_to_edit(Path(name)) for name in ("a.py", "a.py~", "a.py.~2~", ".a.py.x3_k1b2c.tmp")]
+        >>> [is_to_edit(Path(name)) for name in ("a.py", "a.py~", "a.py.~2~", ".a.py.0.lookahead-tmp")]
         [True, False, False, False]
     """
     return not _NOT_TO_EDIT.fullmatch(path.name)
@@ -138,15 +139,20 @@ def write_source(source: SourceFile, data: bytes, *, backup: bool = False) -> Pa
     if data == source.data:
         return None
     kept = None
-    try:
-        with interrupts_deferred():
+    with only_writer(source.real_path), interrupts_deferred():
+        try:
             _refuse_if_changed(source)
-            if backup:
-                kept = _free_name(source.real_path)
-                _back_up(source, kept)
+            kept = _back_up(source) if backup else None
             _put(source, data)
-    except OSError as error:
-        raise CommandError(f"can't be written: {os_reason(error)}; nothing was changed") from None
+        except _DamagedError as error:
+            raise CommandError(f"{error}; its old content is {f'in {kept}' if kept else 'lost'}") from None
+        except (CommandError, OSError) as error:
+            if kept:
+                with contextlib.suppress(OSError):
+                    kept.unlink()
+            if isinstance(error, CommandError):
+                raise
+            raise CommandError(f"can't be written: {os_reason(error)}; nothing was changed") from None
     return kept
 
 
@@ -156,18 +162,20 @@ def _free_name(path: Path) -> Path:
     return next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
 
 
-def _back_up(source: SourceFile, target: Path) -> None:
+def _back_up(source: SourceFile) -> Path:
+    target = _free_name(source.real_path)
     try:
         _replace(source.real_path, target, source.data)
     except OSError as error:
         raise CommandError(f"its backup {target} can't be written: {os_reason(error)}; nothing was changed") from None
+    return target
 
 
 def _put(source: SourceFile, data: bytes) -> None:
-    """Put a new file in the old one's place, or the new content into the old file."""
+    """Put a new file in the old one's place, or the new content into the old file, after a last look at it."""
     if not _must_stay_in_place(source.real_path):
         try:
-            _replace(source.real_path, source.real_path, data, same_owner=True)
+            _replace(source.real_path, source.real_path, data, of=source)
         except PermissionError:
             pass
         else:
@@ -230,7 +238,8 @@ def _refuse_if_changed(source: SourceFile) -> None:
         now = None
     if now != source.data or os.path.realpath(source.path) != str(source.real_path):
         raise CommandError("has changed on disk meanwhile and was left as it is: run the command again")
-    if not os.access(source.real_path, os.W_OK):
+    writable = os.stat(source.real_path).st_mode & 0o222  # of root, access allows everything
+    if not (writable and os.access(source.real_path, os.W_OK)):
         raise CommandError("is read-only: make it writable first")
 
 
@@ -247,12 +256,20 @@ def _is_foreign(status: os.stat_result) -> bool:
     return status.st_uid != os.geteuid() or status.st_gid not in (os.getegid(), *os.getgroups())
 
 
+class _DamagedError(CommandError):
+    """A file that is written in place holds neither its new content nor its old one."""
+
+
 def _overwrite(source: SourceFile, data: bytes) -> None:
     with source.real_path.open("r+b") as file:
+        _refuse_if_changed(source)
         try:
             _fill(file.fileno(), data)
-        except OSError:
-            _fill(file.fileno(), source.data)
+        except OSError as error:
+            try:
+                _fill(file.fileno(), source.data)
+            except OSError:
+                raise _DamagedError(f"could not be written ({os_reason(error)}) and is damaged") from error
             raise
 
 
@@ -266,26 +283,36 @@ def _fill(descriptor: int, data: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _replace(model: Path, target: Path, data: bytes, *, same_owner: bool = False) -> None:
+def _replace(model: Path, target: Path, data: bytes, *, of: SourceFile | None = None) -> None:
     """Put new content under a name in one step, with the mode and attributes of a model file, and its owner if it can.
 
+    Args:
+        model: The model file.
+        target: The name.
+        data: The content.
+        of: The source that the name must still hold; then the owner shall be the same, too.
+
     Raises:
-        PermissionError: The owner shall be the same, and can't be.
+        CommandError: The source has changed.
+        PermissionError: The owner can't be the same.
         OSError: It can't be written.
     """
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            _fill(file.fileno(), data)
-        _copy_metadata(model, temporary, same_owner)
-        os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    sync_folder(target.parent)
+
+    @contextlib.contextmanager
+    def guard() -> Iterator[None]:
+        if of is not None:
+            _refuse_if_changed(of)
+        yield
+
+    replace_file(
+        target,
+        lambda file: _fill(file.fileno(), data),
+        dress=lambda temporary: _copy_metadata(model, temporary, same_owner=of is not None),
+        guard=guard,
+    )
 
 
-def _copy_metadata(model: Path, target: str, same_owner: bool) -> None:
+def _copy_metadata(model: Path, target: Path, *, same_owner: bool) -> None:
     shutil.copystat(model, target)
     os.utime(target)  # the content is new, so the time of change is now
     if hasattr(os, "chown"):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 _HALF_A_CHARACTER = "\ufffd"
+_LONGEST = 32  # tokens that wait before it is looked what need not
+_OF_A_CHARACTER = 4  # tokens, if each is a byte of it
 
 
 class GrowingText:
@@ -33,17 +35,33 @@ class GrowingText:
         """Return what these tokens add, or nothing yet when they end within a character."""
         self._waiting += tokens
         piece = self._piece()
-        if piece.endswith(_HALF_A_CHARACTER):
-            return ""
-        if piece:
+        if piece and not piece.endswith(_HALF_A_CHARACTER):
             self._known, self._waiting = self._waiting, []
-        return piece
+            return piece
+        return self._settled(piece) if len(self._waiting) > _LONGEST else ""
 
     def finish(self) -> str:
         """Return what is left."""
         piece = self._piece()
         self._known, self._waiting = [], []
         return piece
+
+    def _settled(self, piece: str) -> str:
+        """Return what no later token can change of a piece that no whole character ends: bytes that make none, say.
+
+        Tokens that say nothing (special ones) are dropped, where that changes nothing.
+        """
+        audible = [token for token in self._waiting if self._decode([token, token])]  # of one, a blank may go
+        if self._decode(self._known + audible) == self._decode(self._known) + piece:
+            self._waiting = audible
+        for end in range(len(self._waiting) - 1, max(0, len(self._waiting) - 1 - _OF_A_CHARACTER), -1):
+            head, tail = self._waiting[:end], self._waiting[end:]
+            settled = self._decode(self._known + head)[len(self._decode(self._known)) :]
+            rest = self._decode(tail)
+            if settled and rest and settled + rest == piece:  # else a character goes on from head to tail
+                self._known, self._waiting = head, tail
+                return settled
+        return ""
 
     def _piece(self) -> str:
         return self._decode(self._known + self._waiting)[len(self._decode(self._known)) :]

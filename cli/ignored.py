@@ -19,9 +19,14 @@ def kept_files(folder: Path) -> Iterator[Path]:
     Links are not followed. As in git, the nearest file that says something about a path decides, and nothing comes
     back from a folder that is left out. Outside of a repository, where often nothing says what is not one's own, hidden
     folders, ``node_modules`` and ``__pycache__`` are left out too.
+
+    Args:
+        folder: However it is named, by a link or with ``..``, its real place says which repository it is of.
     """
-    top = _repository(folder)
-    yield from _walk(folder, _specs_above(folder, top or folder.absolute()), in_repository=top is not None)
+    place = Path(os.path.realpath(folder))
+    top = _repository(place)
+    for path in _walk(place, _specs_above(place, top or place), in_repository=top is not None):
+        yield folder / path.relative_to(place)
 
 
 def patterns_of(patterns: list[str]) -> GitIgnoreSpec:
@@ -72,14 +77,13 @@ def _ignored(path: Path, specs: _Specs, mark: str = "") -> bool:
 
 def _repository(folder: Path) -> Path | None:
     """Return the top folder of the repository that holds a folder, if one does."""
-    folder = folder.absolute()
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 def _specs_above(folder: Path, top: Path) -> _Specs:
     """Return the patterns from the top down to the folder's parent."""
     specs = _specs_of(top, _git_folder(top) / "info" / "exclude")
-    between = [parent for parent in reversed(folder.absolute().parents) if parent == top or top in parent.parents]
+    between = [parent for parent in reversed(folder.parents) if parent == top or top in parent.parents]
     for parent in between:
         specs += _specs_of(parent, parent / ".gitignore")
     return specs

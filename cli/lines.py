@@ -1,6 +1,5 @@
 """Lines of a text with their own newlines: compared, shown as a diff, and given back to an edited text."""
 
-import json
 import os
 import re
 from collections import Counter
@@ -10,6 +9,8 @@ from lookahead.cli.matching import Stretch, hunks, stretches
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
 _LF_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_TO_QUOTE = re.compile(r'[\x00-\x1f\x7f"\\]')
+_QUOTED = {char: f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +145,15 @@ def _range(start: int, stop: int) -> str:
 
 
 def _label(side: str, path: str) -> str:
-    """Return the file's name in the header, quoted where it would break the line."""
+    """Return the file's name in the header, quoted as git does where it would break the line."""
     name = f"{side}/{_from_here(path).lstrip('/')}"
-    if re.search(r'[\x00-\x1f"\\]', name):
-        return json.dumps(name, ensure_ascii=False)
+    if _TO_QUOTE.search(name):
+        return f'"{_TO_QUOTE.sub(_quoted, name)}"'
     return f"{name}\t" if " " in name else name
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return _QUOTED.get(found[0]) or f"\\{ord(found[0]):03o}"
 
 
 def _from_here(path: str) -> str:

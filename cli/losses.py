@@ -12,6 +12,9 @@ _DEFINITION = re.compile(
     r"(?=[ \t]*[(<\[{:]|[ \t]+(?:extends|implements|where)\b|[ \t]*$)",
     re.MULTILINE,
 )
+_BINDING = re.compile(  # what still has the name: a function that became a constant, say
+    r"^[ \t]*(?:export[ \t]+)?(?:(?:const|let|var|type)[ \t]+)?([^\W\d]\w*)\b[^=(\n]*=(?!=)", re.MULTILINE
+)
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -36,6 +39,7 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
     found = _definitions(before)
     known = {name for _, name in found}
     new = {depth for depth, name in _definitions(after) if name not in known}
+    kept = named | set(_BINDING.findall(after))
     lost, at = [], 0
     while at < len(found):
         depth, name = found[at]
@@ -43,7 +47,7 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
         if rest[name] > 0:
             rest[name] -= 1
             continue
-        if name not in named and not _is_bound(name, after):
+        if name not in kept:
             lost.append(name)
         inside = at
         while inside < len(found) and found[inside][0] > depth:
@@ -56,9 +60,3 @@ def left_out(before: str, after: str, instruction: str) -> list[str]:
 def _definitions(text: str) -> list[tuple[int, str]]:
     """Return how far each definition is indented, and its name."""
     return [(len(indent.expandtabs()), name.rpartition(".")[2]) for indent, name in _DEFINITION.findall(text)]
-
-
-def _is_bound(name: str, text: str) -> bool:
-    """Return whether a text still gives something the name: a function that became a constant, say."""
-    binding = rf"^[ \t]*(?:export[ \t]+)?(?:(?:const|let|var|type)[ \t]+)?{re.escape(name)}\b[^=(\n]*=(?!=)"
-    return re.search(binding, text, re.MULTILINE) is not None

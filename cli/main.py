@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from lookahead import __version__
 from lookahead.cli.console import Console, Environment
@@ -88,9 +88,13 @@ def main(argv: Sequence[str] | None = None, environment: Environment | None = No
         status = _run(argv, environment)
     except BrokenPipeError:
         status = ExitStatus.FAILED  # whoever read our output has gone, and needs no message
-        _discard_output()
+        _discard(sys.stdout)
     except BaseException as error:
         status = _end(error, environment)
+    try:
+        environment.stderr.flush()
+    except (OSError, ValueError):  # then nobody can be told, except by the exit code
+        _discard(sys.stderr)
     return ExitStatus(interrupted() or status)
 
 
@@ -142,21 +146,24 @@ def _parse(argv: Sequence[str] | None, environment: Environment) -> argparse.Nam
 
 
 def _end(error: BaseException, environment: Environment) -> ExitStatus:
-    """Say why the command ends, and return its exit code."""
+    """Say why the command ends, if stderr can be written, and return its exit code."""
     console = Console(environment)
-    console.trace(error)
+    if isinstance(error, OutputError):
+        _discard(sys.stdout)
+    with contextlib.suppress(OSError, ValueError):
+        console.trace(error)
     if isinstance(error, KeyboardInterrupt) or interrupted():
         status = ExitStatus(interrupted() or ExitStatus.INTERRUPTED)
-        console.say(status.name.lower())
+        with contextlib.suppress(OSError, ValueError):
+            console.say(status.name.lower())
         return status
-    if isinstance(error, OutputError):
-        _discard_output()
     shown = error if isinstance(error, CommandError) else unexpected(error)
-    console.error(str(shown))
+    with contextlib.suppress(OSError, ValueError):
+        console.error(str(shown))
     return shown.status
 
 
-def _discard_output() -> None:
-    """Have Python's last flush of stdout at exit go nowhere instead of failing again."""
+def _discard(stream: TextIO) -> None:
+    """Have Python's last flush of a stream at exit go nowhere instead of failing again."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lookahead.cli.console import Console, Environment
+from lookahead.cli.console import Console, Environment, printable
 from lookahead.cli.errors import CommandError, ExitStatus, UsageError, os_reason
 from lookahead.cli.help import EXIT_CODES, HelpFormatter
+from lookahead.cli.options import add_tokenizer_option, named_path
 from lookahead.cli.status import live_status
 from lookahead.cli.units import duration, size
 
@@ -74,17 +75,15 @@ def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    command.add_argument("store", type=Path, metavar="STORE", help="the store's file")
+    command.add_argument("store", type=named_path, metavar="STORE", help="the store's file")
     command.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return command
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="files, and folders to read whole")
+    parser.add_argument("paths", type=named_path, nargs="+", metavar="PATH", help="files, and folders to read whole")
     parser.add_argument("--namespace", default=_DEFAULT, metavar="NAME", help=f"whose they are (default: {_DEFAULT})")
-    parser.add_argument(
-        "--tokenizer", type=Path, metavar="PATH", help="folder or tokenizer.json (default: that of the default model)"
-    )
+    add_tokenizer_option(parser)
     parser.add_argument(
         "--budget", type=size, metavar="BYTES", help="largest size, such as 500M or 2G: the least useful make room"
     )
@@ -166,18 +165,21 @@ def _table(facts: dict[str, Any]) -> str:
     """Return what is known of a store as lines for people."""
     lines = [
         f"size       {facts['bytes']:,} bytes",
-        f"tokenizer  {facts['tokenizer'] or 'unknown'}",
+        f"tokenizer  {printable(facts['tokenizer'] or 'unknown')}",
         f"budget     {_or_none(facts['budget'], 'bytes')}",
         f"expiry     {_or_none(facts['expiry'], 'seconds')}",
         "",
         f"{'documents':>12}{'tokens':>16}{'bytes':>16}  namespace",
     ]
     for name, info in facts["namespaces"].items():
-        lines.append(f"{info['documents']:>12,}{info['tokens']:>16,}{info['nbytes']:>16,}  {name}")
+        lines.append(f"{info['documents']:>12,}{info['tokens']:>16,}{info['nbytes']:>16,}  {printable(name)}")
     for name, info in facts["namespaces"].items():
         if "listed" in info:
-            lines += ["", f"{'tokens':>12}  document of {name}"]
-            lines += [f"{document['tokens']:>12,}  {document['name'] or '(no name)'}" for document in info["listed"]]
+            lines += ["", f"{'tokens':>12}  document of {printable(name)}"]
+            lines += [
+                f"{document['tokens']:>12,}  {printable(document['name']) or '(no name)'}"
+                for document in info["listed"]
+            ]
     return "\n".join(lines) + "\n"
 
 

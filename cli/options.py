@@ -3,6 +3,7 @@
 import argparse
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from lookahead.cli.embedded import EDITOR_NAME, PLAIN_NAME
@@ -69,6 +70,17 @@ def add_trace_option(parser: Any) -> None:
     )
 
 
+def add_tokenizer_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the tokenizer where no model is loaded."""
+    parser.add_argument(
+        "--tokenizer",
+        type=named_path,
+        metavar="PATH",
+        help="folder or tokenizer.json (default: that of the model in $SPECDEC_LOOKUP_MODEL, else of the embedded "
+        f"model, {PLAIN_NAME})",
+    )
+
+
 def add_color_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the option about colour."""
     parser.add_argument(
@@ -77,6 +89,13 @@ def add_color_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup"
         default="auto",
         help="colour (default: auto, on a terminal unless NO_COLOR is set)",
     )
+
+
+def named_path(text: str) -> Path:
+    """Return a path; an empty name, which would be the current folder, is a variable that was not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty: name a file or folder (. for this one)")
+    return Path(text)
 
 
 def positive_integer(text: str) -> int:

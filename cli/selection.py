@@ -25,7 +25,7 @@ def select_files(names: Iterable[str], include: list[str] | None = None) -> list
     is wrong.
 
     Args:
-        names: Of the command line; ``-`` is stdin.
+        names: Of the command line; ``-`` is stdin, and a file of that name is ``./-``.
         include: Patterns as in ``.gitignore``, such as ``*.py``; None for all text files.
     """
     found: dict[object, str] = {}
@@ -59,11 +59,17 @@ def _stands_for(name: str, wanted: GitIgnoreSpec | None) -> list[str]:
 
 
 def _below(folder: Path, wanted: GitIgnoreSpec | None) -> list[str]:
-    return [str(path) for path in kept_files(folder) if _is_wanted(path.relative_to(folder), wanted) and _is_text(path)]
+    files = (path for path in kept_files(folder) if _is_wanted(path.relative_to(folder), wanted) and _is_text(path))
+    return [_found(path) for path in files]
 
 
 def _matched(path: Path, wanted: GitIgnoreSpec | None) -> list[str]:
-    return [str(path)] if _is_wanted(path, wanted) else []
+    return [_found(path)] if _is_wanted(path, wanted) else []
+
+
+def _found(path: Path) -> str:
+    """Return the name of a file that nobody typed, which is never that of stdin."""
+    return os.path.join(os.curdir, STDIN) if str(path) == STDIN else str(path)
 
 
 def _is_wanted(path: Path, wanted: GitIgnoreSpec | None) -> bool:

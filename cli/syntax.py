@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import PurePath
 
-_READERS: dict[str, Callable[[str], object]] = {".py": ast.parse, ".pyi": ast.parse, ".json": json.loads}
+_READERS: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys((".py", ".pyi"), ast.parse),
+    **dict.fromkeys((".json", ".ipynb"), json.loads),
+}
 if sys.version_info >= (3, 11):
     import tomllib
 
@@ -18,7 +21,7 @@ def syntax_error(path: str, before: str, after: str) -> str | None:
     """Return what makes an edited file unreadable that could be read before, or None.
 
     Args:
-        path: Of the file; its ending tells the language: Python, JSON, or (from Python 3.11 on) TOML.
+        path: Of the file; its ending tells the language: Python, JSON (notebooks, too), or (from Python 3.11 on) TOML.
         before: The text that was edited.
         after: The edited text.
 

@@ -11,6 +11,7 @@ that is a tree has a ``depth``, the tokens of its longest branch. Times are seco
 """
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lookahead.stats import DecodingStats, StepRecord
 
 VERSION = 1
+_HALF = re.compile(r"[\ud800-\udfff]")
 _LONGEST_FRAME = 64  # tokens around a prediction
 
 
@@ -224,4 +226,5 @@ def offsets(tokenizer: Any, tokens: Sequence[int]) -> list[int]:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    return json.dumps(entry, ensure_ascii=False)
+    """Return JSON that any reader takes: half a pair of surrogates (an odd byte of a file's name) is escaped."""
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(entry, ensure_ascii=False))

@@ -59,7 +59,7 @@ def _write(path: Path, trace: Trace, console: Console) -> None:
     if not trace.generations:
         return
     try:
-        write_new(path, "".join(f"{line}\n" for line in trace.lines()).encode("utf-8", "surrogateescape"))
+        write_new(path, "".join(f"{line}\n" for line in trace.lines()).encode())
     except OSError as error:
         raise CommandError(f"--trace {path} can't be written: {os_reason(error)}") from None
     console.say(f"trace: {path}; `specdec-lookup report {path}` shows it")

@@ -231,7 +231,7 @@ def queried(store: MemoryStore, texts: Any) -> dict[str, float]:
 
 def near_duplicates(path: Path) -> dict[str, Any]:
     """Replay near-duplicates of recorded outputs, first without and then with the originals in memory."""
-    tokenizer = load_tokenizer(None, Console(Environment.from_system()))
+    tokenizer = load_tokenizer(default_model_path(), Console(Environment.from_system()))
     recorded = read_records(path, lambda text: tokenizer.encode(text, add_special_tokens=False).ids, Limits())
     random = np.random.default_rng(0)
     repeated = []

@@ -1,9 +1,11 @@
 """Lines keep their own newlines, and diffs say exactly what changed."""
 
 import difflib
+import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -113,6 +115,8 @@ def test_diffs_of_plain_lines_are_those_of_the_standard_library(old, new):
         ("/tmp/f.py", "--- a/tmp/f.py\n"),
         ("my file", "--- a/my file\t\n"),
         ("x\ny", '--- "a/x\\ny"\n'),
+        ("é\x01\x7f\a", '--- "a/é\\001\\177\\a"\n'),
+        ('a"b\\c', '--- "a/a\\"b\\\\c"\n'),
     ],
 )
 def test_the_header_names_the_file_as_git_does(path, label):
@@ -136,6 +140,17 @@ def test_git_applies_the_diff_of_a_file_however_it_is_named(tmp_path, monkeypatc
     diff = unified_diff("a\n", "b\n", "./app.py").text
     subprocess.run(["git", "apply"], input=diff, text=True, check=True)
     assert (tmp_path / "app.py").read_text() == "b\n"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_git_applies_the_diff_of_a_file_with_any_character_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for code in (*range(1, 0x21), *b'"\\', 0x7F, 0xE9, 0x2028):
+        if (name := f"x{chr(code)}y").isascii() or os.name != "nt":
+            Path(name).write_text("a\n")
+            diff = unified_diff("a\n", "b\n", name).text
+            subprocess.run(["git", "apply"], input=diff.encode(), check=True)
+            assert Path(name).read_text() == "b\n"
 
 
 def apply(old: str, diff: str) -> str:

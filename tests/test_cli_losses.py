@@ -1,5 +1,7 @@
 """An edit that drops functions nobody spoke of is said to."""
 
+import time
+
 import pytest
 from cli_fakes import Recorder, answer, fenced, run
 
@@ -56,6 +58,14 @@ def test_what_is_only_used_is_missed(use):
 
 def test_of_two_of_the_same_name_one_may_be_missing():
     assert left_out(TWO, TWO.replace("    def keep(self):\n        return 2\n\n", ""), "Tidy up.") == ["keep"]
+
+
+def test_many_losses_are_found_in_no_time():
+    lost = [f"f{number}" for number in range(3000)]
+    before, after = "".join(f"def {name}():\n    pass\n" for name in lost), "x(1)\n" * 30_000
+    start = time.perf_counter()
+    assert left_out(before, after + "f1 = f2\n", "Tidy up.") == [name for name in lost if name != "f1"]
+    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize("after", [TWO, TWO.replace("return 1", "return 3"), "import os\n" + TWO])

@@ -216,6 +216,17 @@ def test_a_full_disk_behind_stdout_is_one_sentence():
     assert (done.returncode, done.stderr) == (3, b"error: the output can't be written: no space left on device\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize(
+    ("argv", "status"), [(["edit", "missing", "-i", "x", "--check"], 3), (["edit"], 2), (["--version"], 0)]
+)
+def test_a_full_disk_behind_stderr_changes_no_exit_code(argv, status):
+    code = "from lookahead.cli.main import entry_point; entry_point()"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-c", code, *argv], stdout=subprocess.DEVNULL, stderr=full)
+    assert done.returncode == status
+
+
 def test_json_of_a_path_that_is_no_text(tmp_path):
     path = os.fsencode(tmp_path) + b"/a\xff.py"
     Path(os.fsdecode(path)).write_text("beta\n")

@@ -107,6 +107,38 @@ def test_info_shows_namespaces_and_settings_to_people_and_programs(place):
         assert part in shown
 
 
+def test_names_steer_no_terminal_and_break_no_line(place):
+    store = MemoryStore("id\x1b")
+    store.add("a\x1b[2J", [1, 2], name="b\nc\udcff")
+    store.save("store")
+    shown = memory_command("info", "store", "--documents").stdout.decode()
+    assert shown.count("a\\x1b[2J\n") == 2
+    assert "  b\\nc\\udcff\n" in shown
+    assert "\x1b" not in shown
+
+
+def test_the_environment_names_the_tokenizer_where_the_option_does_not(place):
+    assert memory_command("build", "store", "src", variables={"SPECDEC_LOOKUP_MODEL": str(place)}).status == 0
+    assert add("store", "notes.md", variables={"SPECDEC_LOOKUP_MODEL": "nobody/nothing"}).status == 0
+
+
+@pytest.mark.parametrize("argv", [["memory", "build", "store", "src"], ["replay", "records"], ["bench", "index"]])
+@pytest.mark.parametrize("name", ["nobody/nothing", "tokenizer.json"])
+def test_of_a_model_without_a_folder_the_tokenizer_is_asked_for(place, argv, name):
+    (place / "records").write_text(json.dumps({"prompt": "abc", "output": "abcdefgh"}))
+    done = run(*argv, variables={"SPECDEC_LOOKUP_MODEL": name})
+    assert done.status == 3
+    assert f"there is no {name}/tokenizer.json: name the tokenizer of the model in SPECDEC_LOOKUP_MODEL" in done.stderr
+    assert "with --tokenizer" in done.stderr
+
+
+def test_of_a_damaged_embedded_model_the_folder_to_delete_is_named(place):
+    folder = place / "home" / "smollm2-135m-instruct-1"
+    folder.mkdir(parents=True)
+    done = memory_command("build", "store", "src", variables={"SPECDEC_LOOKUP_HOME": str(place / "home")})
+    assert (done.status, f"delete {folder}: it is made again" in done.stderr) == (3, True)
+
+
 def test_forget_removes_a_document_or_a_namespace(place):
     build("store", "src")
     add("store", "src", "--namespace", "ann")
@@ -198,6 +230,8 @@ def test_the_budget_holds_from_then_on(place):
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
+        (["build", "store", ""], 2, "the name is empty"),
+        (["build", "", "src"], 2, "the name is empty"),
         (["build", "store", "nowhere"], 3, "nowhere does not exist"),
         (["build", "store", "src/image.png"], 3, "src/image.png is binary"),
         (["build", "store", "src/latin.txt"], 3, "src/latin.txt is not UTF-8"),

@@ -14,6 +14,7 @@ from lookahead.cli.syntax import syntax_error
         ("A.PY", "x = 1\n", "if x:\n", "line 1: expected an indented block"),
         ("a.pyi", "x: int\n", "x: int\n  y: int\n", "line 2: unexpected indent"),
         ("a.json", '{"a": 1}', '{\n"a": 1,\n}', "line "),
+        ("a.ipynb", '{"a": 1}', '{\n"a": 1,\n}', "line "),
     ],
 )
 def test_what_could_be_read_and_can_no_longer_is_said(path, before, after, error):

@@ -29,10 +29,45 @@ def test_a_backup_that_can_not_be_written_is_named(file, monkeypatch):
     def denied(*_, **__):
         raise OSError(13, "Permission denied")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", denied)
+    monkeypatch.setattr(files, "replace_file", denied)
     with pytest.raises(CommandError, match=r"its backup .*a.py~ can't be written: permission denied; nothing was"):
         rewrite(file, backup=True)
     assert file.read_bytes() == b"old\n"
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_no_backup_stays_of_a_file_that_was_not_written(file, monkeypatch, in_place):
+    if in_place:
+        os.link(file, file.parent / "b.py")
+    before = sorted(file.parent.iterdir())
+    fill = files._fill
+
+    def full(descriptor, data):
+        if data == NEW:
+            raise OSError(28, "No space left on device")
+        fill(descriptor, data)
+
+    monkeypatch.setattr(files, "_fill", full)
+    for _ in range(2):
+        with pytest.raises(CommandError, match="no space left on device; nothing was changed"):
+            rewrite(file, backup=True)
+    assert (file.read_bytes(), sorted(file.parent.iterdir())) == (b"old\n", before)
+
+
+def test_of_a_file_that_is_damaged_the_backup_stays_and_is_named(file, monkeypatch):
+    os.link(file, file.parent / "b.py")
+    fill = files._fill
+
+    def broken(descriptor, data):
+        if (file.parent / "a.py~").exists():
+            os.write(descriptor, b"n")
+            raise OSError(5, "Input/output error")
+        fill(descriptor, data)
+
+    monkeypatch.setattr(files, "_fill", broken)
+    with pytest.raises(CommandError, match=r"input/output error. and is damaged; its old content is in .*a\.py~"):
+        rewrite(file, backup=True)
+    assert (file.parent / "a.py~").read_bytes() == b"old\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "getgroups"), reason="files have no groups here")

@@ -189,6 +189,14 @@ def test_a_read_only_file_is_refused(file, monkeypatch):
     assert file.read_bytes() == b"old\n"
 
 
+def test_a_read_only_file_is_refused_to_root_too(file, monkeypatch):
+    monkeypatch.setattr(files.os, "access", lambda *_: True)
+    file.chmod(0o444)
+    with pytest.raises(CommandError, match="is read-only"):
+        rewrite(file)
+    assert file.read_bytes() == b"old\n"
+
+
 @pytest.mark.parametrize("change", ["content", "gone", "link"])
 def test_a_file_that_changed_meanwhile_is_left_alone(file, change):
     link = file.parent / "link"

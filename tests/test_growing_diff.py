@@ -90,3 +90,22 @@ def test_pieces_of_text_are_whole_characters_and_make_up_the_whole(text, data):
         rest = rest[size:]
     assert "\ufffd" not in "".join(pieces) or "\ufffd" in text
     assert "".join(pieces) + growing.finish() == text
+
+
+@given(st.lists(st.sampled_from([0xFF, 0xE2, 0x82, 0xAC, 0x41, 256]), max_size=150), st.integers(0, 99))
+def test_what_makes_no_character_is_kept_too_and_does_not_wait_for_ever(tokens, more):
+    """Token 256 is a special one, which says nothing."""
+    decoded = []
+
+    def decode(ids, **options):
+        decoded.extend(ids)
+        return bytes(token for token in ids if token < 256).decode("utf-8", "replace")
+
+    for unit in ([0xFF], [256], [0xE2, 0x82], [0xE2, 256]):
+        ids = [*tokens, *unit * more, *"€".encode()]
+        decoded.clear()
+        growing = GrowingText(SimpleNamespace(decode=decode))
+        text = "".join(growing.add([token]) for token in ids) + growing.finish()
+        read = len(decoded)
+        assert text == decode(ids)
+        assert read <= 300 * len(ids)

@@ -71,6 +71,30 @@ def test_outside_of_a_repository_what_programs_fetched_is_left_out(tree):
     assert select_files([".venv"]) == [".venv/lib/a.py"]
 
 
+def test_the_real_place_of_a_folder_says_whose_it_is_however_it_is_named(tree, monkeypatch):
+    (tree / "beside/.venv").mkdir(parents=True)
+    (tree / "beside/.venv/a.py").write_text("x\n")
+    (tree / "beside/app/.git").mkdir(parents=True)
+    (tree / "beside/app/.gitignore").write_text("*.txt\n")
+    (tree / "beside/b.txt").write_text("x\n")
+    (tree / ".git/config").unlink()
+    (tree / ".git").rmdir()
+    (tree / "link").symlink_to("src")
+    monkeypatch.chdir(tree / "beside/app")
+    assert select_files([".."], ["*.py", "*.txt"]) == ["../b.txt"]
+    (tree / "beside/.git").mkdir()
+    (tree / ".git").mkdir()
+    (tree / ".gitignore").write_text("deep/\n")
+    assert select_files(["../../link"], ["*.py"]) == ["../../link/c.py"]
+
+
+@pytest.mark.parametrize("name", [".", "*", "?", "[-]"])
+def test_a_file_that_nobody_named_is_not_stdin(tree, name):
+    (tree / "-").write_text("x\n")
+    assert [found for found in select_files([name]) if "-" in found] == ["./-"]
+    assert select_files(["-"]) == ["-"]
+
+
 @needs_git
 def test_a_working_tree_of_its_own_shares_the_patterns_of_its_repository(tmp_path):
     main, other = tmp_path / "main", tmp_path / "other"
@@ -131,7 +155,7 @@ def test_a_name_that_can_not_be_looked_up_leaves_the_others_alone(tree, name):
 
 
 def test_backups_and_what_a_killed_writer_left_are_no_files_to_edit_unless_named(tree):
-    for name in ("src/c.py~", "src/c.py.~2~", "src/.c.py.a1_b2c3d.tmp"):
+    for name in ("src/c.py~", "src/c.py.~2~", "src/.c.py.0a1b.lookahead-tmp"):
         (tree / name).write_text("x\n")
         assert name not in [*select_files(["src"]), *select_files(["src/*", "src/.*"])]
         assert select_files([name]) == [name]

@@ -237,6 +237,7 @@ def test_a_trace_holds_any_text_and_name(tmp_path):
         written.generations = trace.generations
         written.describe({"note": "a\u2028b\x85c\u2029"})
     header, generation, *_ = read_trace(str(path))
+    assert "\\udcff" in path.read_text("utf-8")
     assert (header["note"], generation["name"]) == ("a\u2028b\x85c\u2029", "odd \udcff")
 
 
