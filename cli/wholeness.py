@@ -29,7 +29,7 @@ def refuse_partial(edited: str, original: str) -> None:
         >>> refuse_partial("x = 2\n", "x = 1\n")
     """
     if not edited.strip():
-        raise CommandError(f"the answer leaves nothing of the file: {RETRY}")
+        raise CommandError(f"the answer makes a file that is empty: {RETRY}")
     elision = find_elision(edited, original)
     if elision is not None:
         raise CommandError(f"the answer leaves code out ({elision[:60]!r}): {RETRY}")

@@ -63,7 +63,7 @@ BAD = {
     "no divider": ("<<<<<<< SEARCH\nimport os\n>>>>>>> REPLACE\n", "is not well formed"),
     "two dividers": ("<<<<<<< SEARCH\nimport os\n=======\n=======\n>>>>>>> REPLACE\n", "is not well formed"),
     "nested": ("<<<<<<< SEARCH\n<<<<<<< SEARCH\n", "is not well formed"),
-    "nothing left": (block(FILE, ""), "leaves nothing"),
+    "nothing left": (block(FILE, ""), "is empty"),
     "elision": (block("import os\n", "# ... rest of the code unchanged\n"), "leaves code out"),
 }
 

@@ -13,7 +13,7 @@ from cli_fakes import environment, run
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers import models as tokenizer_models
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from lookahead.cli import embedded, models
 from lookahead.cli.adapter import ADAPTER, ADAPTER_SHA256, merge_adapter
@@ -21,6 +21,7 @@ from lookahead.cli.console import Console
 from lookahead.cli.errors import CommandError
 from lookahead.cli.model_errors import explain
 from lookahead.cli.models import ModelOptions, default_model_path, editor_model_path, load, plain_model_path
+from lookahead.cli.prompts import INSTRUCTION
 
 
 def console(**variables: str) -> Console:
@@ -131,6 +132,8 @@ def test_an_older_cache_gets_its_editor_without_a_download(home):
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {"model.layers.0.self_attn.q_proj.weight"}
     assert names(plain) == names(editor)
+    templates = [AutoTokenizer.from_pretrained(path).chat_template for path in (plain, editor)]
+    assert [INSTRUCTION in template for template in templates] == [False, True]
 
 
 def test_only_the_editor_has_the_adapter(home):
@@ -193,7 +196,9 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("model")
     tiny.llama().save_pretrained(path)
     words = Tokenizer(tokenizer_models.WordLevel({"<unk>": 0, "a": 2, "b": 3}, unk_token="<unk>"))
-    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(path)
+    template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", chat_template=template)
+    tokenizer.save_pretrained(path)
     return path
 
 
