@@ -39,8 +39,7 @@ def block_forward_reason(model: Any, call: Call) -> str | None:
         return block_forward_error(model, {name: _first_row(call.model_kwargs.get(name)) for name in names}, static)
 
     recurrent = any(hasattr(layer, "recurrent_states") for layer in cache.layers)
-    what = "multi-token forward into a static cache" if static else "multi-token forward"
-    return _distrust(model, what, error, known=kind in EXACT and not recurrent)
+    return _distrust(model, "multi-token forward", error, known=kind in EXACT and not recurrent, static=static)
 
 
 def reads_trees(model: Any, cache: Cache) -> bool:
@@ -66,7 +65,9 @@ def packs_rows(model: Any, cache: Cache) -> bool:
     )
 
 
-def _distrust(model: Any, what: str, error: Callable[[], float], known: bool = True) -> str | None:
+def _distrust(
+    model: Any, what: str, error: Callable[[], float], *, known: bool = True, static: bool = False
+) -> str | None:
     """Return why something a model does can't be trusted, None where it is known or measured to be exact.
 
     Only of transformers' own parts something is known. What can't be measured can't be trusted either.
@@ -74,7 +75,7 @@ def _distrust(model: Any, what: str, error: Callable[[], float], known: bool = T
     foreign = foreign_parts(model)
     if known and not foreign:
         return None
-    checked, measured = state_of(model).checked, (what, model.dtype, model.training, foreign)
+    checked, measured = state_of(model).checked, (what, static, model.dtype, model.training, foreign)
     if measured not in checked:
         checked[measured] = _measured(model, f"the {what} of this {model.config.model_type} model", error)
     return checked[measured]
