@@ -75,7 +75,7 @@ class HFBatchTarget:
             self._ahead = [place + 1 - text for place, text in zip(last, self._text, strict=True)]
         self._may_leave_holes = self._takes_positions and reads_trees(self._model, self.cache)
         self._rollback = CropRollback(self.cache, ids.shape[1])
-        self._packs = self.packs_rows()
+        self._packs = self._may_leave_holes and packs_rows(self._model, self.cache)
         return list(outputs.logits[:, -1:].clone())
 
     def takes_trees(self) -> bool:
@@ -84,7 +84,7 @@ class HFBatchTarget:
 
     def packs_rows(self) -> bool:
         """Return whether rows are read without padding; known after the prefill."""
-        return self._may_leave_holes and packs_rows(self._model, self.cache)
+        return self._packs
 
     def room(self, row: int) -> int:
         """Return how many draft tokens fit: into the length, the positions, and the lead over the slowest row."""

@@ -103,9 +103,10 @@ def _run_with_drafts(model: Any, call: Call, config: LookupConfig) -> Any:
             output.emit(row, token)
             proposers[row].extend([token])
         stats.start_decoding(perf_counter() - started)
+        branches = config.trees and target.takes_trees()
+        shared = state_of(model).batch_pacing(model) if target.packs_rows() else None
         for proposer in proposers:
-            proposer.branches = config.trees and target.takes_trees()
-            proposer.shared = state_of(model).batch_pacing(model) if target.packs_rows() else None
+            proposer.branches, proposer.shared = branches, shared
         ours = all(isinstance(proposer, LookupProposer) for proposer in proposers)
         if ours:
             stats.reference_starts, stats.text_start = tuple(proposers[0].reference_starts), proposers[0].text_start
