@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 MAX_DEPTH = 64
-MAX_CANDIDATES = 12
+MAX_CANDIDATES = 48
 
 # Columns of `facts`; SWAP is the first replacement that the copy makes (-1: none), SWAP_AT its depth.
 LENGTH, SOURCE, MATCH, GAP, DISTANCE, STATE, SWAP, SWAP_AT = range(8)
-# Kinds: why a continuation is offered.
-LATEST, FIRST, NEAR, CURSOR, RESUMED, FREQUENT, REPLACED, OUTSIDE = range(8)
+# Kinds: why a continuation is offered; the last two only beside others, in a tree.
+LATEST, FIRST, NEAR, CURSOR, RESUMED, FREQUENT, REPLACED, OUTSIDE, PASSED, COMMON = range(10)
 # Sources: where its tokens stand.
 CONTEXT, PREDICTION, REFERENCE, MEMORY = range(4)
 SOURCES = ("context", "prediction", "references", "memory")

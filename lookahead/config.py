@@ -21,18 +21,18 @@ class LookupConfig:
 
     Attributes:
         max_draft: Most draft tokens that are verified in one step; more than 64 never are, whatever is given. 16
-            instead of 64: 1 to 9 % slower.
+            instead of 64: 2 to 18 % slower.
         draft_per_match: 0 lets measured cost and learned survival decide how many tokens pay, in every step. Any other
             number drafts that many tokens per token of the matched suffix, up to ``max_draft``: a fixed rule, which
-            looks at no clock. 6 to 22 % slower.
+            looks at no clock. 8 to 37 % slower.
         min_match: Tokens before the copied place that must agree with the last ones, at least. 0 also lets a copy go
-            on right behind a token that differs. 1: up to 3 % slower, 2: 4 to 16 % slower.
+            on right behind a token that differs. 1: up to 8 % slower, 2: 5 to 25 % slower.
         prediction: What the output is expected to resemble (the file before the edit), as text or token ids.
-            It need not be part of the prompt: without it there, edits run at 0.98 to 1.06 of the speed.
+            It need not be part of the prompt: without it there, edits run at 0.99 to 1.06 of the speed.
         references: Further texts that the output may copy from, each as text or token ids.
         memory: Namespace of the model's memory store to copy from as well; empty for none.
         remember: Add the finished output to that namespace.
-        trees: Draft several continuations side by side where that pays and the model can read it: 4 % faster at a
+        trees: Draft several continuations side by side where that pays and the model can read it: 10 % faster at a
             cost of 0.3 %, no difference at 10 %.
         fixed_width: Tokens that every forward pass after the prefill reads, from a multiple of it behind the prompt on,
             drafts padded up to the next; 0 lets each step read what it drafts. In bf16 and fp16 a forward rounds

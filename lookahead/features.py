@@ -13,7 +13,7 @@ SHARE_EDGES = (0.15, 0.4, 0.7, 0.95, 0.9999)
 RATE_EDGES = (0.15, 0.35, 0.6, 0.85, 0.97)
 DISTANCE_EDGES = (-64, -1, 0, 1, 2, 5, 17, 65, FAR)
 SHORT_EDGES = (1, 2, 4)
-_KINDS, _HASHES, _DEEPEST = 8, 1024, 64
+_KINDS, _HASHES, _DEEPEST = 10, 1024, 64
 
 MATCHES, GAPS, COUNTS = len(MATCH_EDGES) + 1, len(GAP_EDGES) + 1, len(COUNT_EDGES) + 1
 SHARES = len(SHARE_EDGES) + 3  # unknown, never, and the shares between

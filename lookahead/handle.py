@@ -114,7 +114,7 @@ def standing(handle):
         table_int64(at[_DOCUMENTS], at[_DOCUMENTS + 1], 2),
         table_int64(at[_LIMITS], at[_LIMITS + 1], 2),
         table_int64(at[_SWAPS], MAX_SWAPS, 5),
-        flat_int64(at[_TRAIL], 5),
+        flat_int64(at[_TRAIL], 6),
         candidates,
         plan,
         at,

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from lookahead.features import WEIGHTS
 from lookahead.framing import LONGEST, Frame
 from lookahead.index import MAX_TOKEN
+from lookahead.long_shots import KNOWN, no_surprises
 from lookahead.planning import FOLLOWED, Plan, best_length
 from lookahead.step_cost import WIDTHS, CostModel
 from lookahead.stored import LEAST, MOST, Numbers, check_format, check_numbers, check_whole
 from lookahead.survival import Survival, new_survival
 
-_FORMAT = 1
+_FORMAT = 2
 _LEAST_PATIENCE, _MOST_PATIENCE = 32, 1024
 _LIKELY = 0.5
 _LEAST_INTERVAL, _FIRST_INTERVAL, _MOST_INTERVAL, _SURPRISE = 8, 32, 256, 0.25
@@ -38,6 +39,7 @@ class Pacing:
 
     def __init__(self) -> None:
         self.survival: Survival = new_survival()
+        self.surprises: NDArray[np.int64] = no_surprises()
         self._costs: list[CostModel | None] = [CostModel(), *[None] * (_BUCKETS - 1)]
         self.frame = Frame()
         self._assumed = CostModel().curve
@@ -97,6 +99,7 @@ class Pacing:
             "format": np.array([_FORMAT]),
             "weights": self.survival.weights,
             "precision": self.survival.precision,
+            "surprises": self.surprises,
             "opening": np.array(self.frame.opening, np.int64),
             "closing": np.array(self.frame.closing, np.int64),
             **self._costs_state(),
@@ -114,11 +117,14 @@ class Pacing:
         one, many = (WEIGHTS,), (_BUCKETS, WIDTHS)
         figures = Numbers((_BUCKETS, 3), (0.0, 0.0, LEAST))  # the level is 0 before the first measurement
         costs = {"mean": Numbers(many, LEAST), "count": Numbers(many), "figures": figures}
-        check_numbers(state, {"weights": Numbers(one, -MOST), "precision": Numbers(one, LEAST), **costs})
+        surprises = Numbers((KNOWN, 2), (-1.0, 0.0), MAX_TOKEN)
+        known = {"weights": Numbers(one, -MOST), "precision": Numbers(one, LEAST), "surprises": surprises}
+        check_numbers(state, known | costs)
         for name in ("opening", "closing"):
             check_whole(state, name, LONGEST, MAX_TOKEN)
         pacing = cls()
         pacing.survival = Survival(state["weights"].astype(np.float64), state["precision"].astype(np.float64))
+        pacing.surprises = state["surprises"].astype(np.int64)
         for bucket, seen in enumerate(state["count"].any(axis=1)):
             if seen:
                 cost = pacing._costs[bucket] = CostModel()

@@ -117,18 +117,23 @@ def learn_step(index, swaps, trail, candidates, survival, plan, emitted):
 @part
 def _choose(automaton, candidates, known, plan):
     """Score the first token of every candidate; the likeliest is chosen."""
-    states = plan.states
-    matched, length = sam.matched_state(automaton), automaton.registers[sam.LENGTH]
-    before = automaton.text[length - 1] if length > 0 else 0
     best = 0.0
     plan.chosen[ROW] = -1
     for row in range(candidates.count[0]):
-        facts, token, kind = candidates.facts[row], candidates.tokens[row, 0], candidates.kinds[row, 0]
-        start_states(automaton.nodes, matched, facts, states)
-        encode(automaton, facts, kind, 0, facts[DISTANCE], plan.rate[0], token, before, states, plan.first[row])
+        look_at(automaton, candidates, plan, row)
         likely = chance(known.weights, plan.first[row])
         if likely > best:
             best, plan.chosen[ROW] = likely, row
+
+
+@part
+def look_at(automaton, candidates, plan, row):
+    """Write the features of a candidate's first token."""
+    facts, token, kind = candidates.facts[row], candidates.tokens[row, 0], candidates.kinds[row, 0]
+    length = automaton.registers[sam.LENGTH]
+    before = automaton.text[length - 1] if length > 0 else 0
+    start_states(automaton.nodes, sam.matched_state(automaton), facts, plan.states)
+    encode(automaton, facts, kind, 0, facts[DISTANCE], plan.rate[0], token, before, plan.states, plan.first[row])
 
 
 @part

@@ -26,6 +26,7 @@ from lookahead.config import LookupConfig
 from lookahead.draft import EMPTY, Draft
 from lookahead.handle import Handle
 from lookahead.index import MAX_TOKEN, SuffixIndex, Tokens
+from lookahead.long_shots import note_surprise
 from lookahead.memory_source import MemorySource
 from lookahead.pacing import Pacing
 from lookahead.planning import FOLLOWED, PLANNED, ROW, empty_plan, learn_step, plan_step
@@ -157,6 +158,8 @@ class LookupProposer:
             if self._memory is not None and self._was_foreseen(MEMORY, tokens[0]):
                 self._memory.served()
             learn_step(self._index.arrays, self._swaps, self._trail, offered, survival, plan, came)
+            if self.branches:
+                note_surprise(self._pacing.surprises, offered, tokens[0])
         self._index.extend(tokens)
 
     def propose(self, room: int) -> Draft:
@@ -167,7 +170,7 @@ class LookupProposer:
         if not limit:
             return EMPTY
         length = self._pacing.length(self._plan, self.context)
-        if length and self.branches and self._candidates.count[0] > 1:
+        if length and self.branches:
             return self._grown(length, limit)
         return self.draft(length)
 
@@ -232,8 +235,23 @@ class LookupProposer:
             self._tree = empty_tree()
         offered, survival, plan = tuple(self._candidates), tuple(self._pacing.survival), tuple(self._plan)
         cost, most = self._pacing.cost(self.context), min(limit, MAX_DEPTH)
-        tree = tuple(self._tree)
-        nodes = tree_step(self._index.arrays, offered, survival, plan, tree, cost.curve, cost.worth, most)
+        nodes = tree_step(
+            self._index.arrays,
+            self._documents,
+            self._limits,
+            self._swaps,
+            self._trail,
+            offered,
+            self._config.min_match,
+            self._vocabulary,
+            survival,
+            plan,
+            self._pacing.surprises,
+            tuple(self._tree),
+            cost.curve,
+            cost.worth,
+            most,
+        )
         if not nodes:
             return self.draft(length)
         tokens, parents, origins, rows = map(tuple, self._tree.drafted[:nodes].T.tolist())

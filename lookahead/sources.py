@@ -74,12 +74,12 @@ def gather(ground, at, left):
         count = _want(wanted, count, sam.most_frequent(automaton, sam.matched_state(automaton)), FREQUENT)
     for i in range(count):
         place, kind = wanted[i, 0], wanted[i, 1]
-        if not 0 <= place < stop or (kind == FREQUENT and _starts_with(ground.candidates, automaton.text[place])):
+        if not 0 <= place < stop or (kind == FREQUENT and starts_with(ground.candidates, automaton.text[place])):
             continue
         replaced = kind in (NEAR, CURSOR) and swap_at(automaton.text, stop, ground.swaps, place) >= 0
         for kept in range(1, -1 if replaced else 0, -1):
-            if kept == 0 or not _is_offered(ground.candidates, place):
-                _add(ground, place, kind, at, kept)
+            if kept == 0 or not is_offered(ground.candidates, place):
+                add(ground, place, kind, at, kept)
 
 
 @part
@@ -90,7 +90,7 @@ def _want(wanted, count, place, kind):
 
 
 @part
-def _is_offered(candidates, place):
+def is_offered(candidates, place):
     """Whether a candidate starts at the place."""
     row = 0
     while row < candidates.count[0] and candidates.places[row, 0] != place:
@@ -99,20 +99,21 @@ def _is_offered(candidates, place):
 
 
 @part
-def _add(ground, place, kind, at, kept):
-    """Add the continuation at `place`; its first `kept` tokens are not replaced."""
+def add(ground, place, kind, at, kept):
+    """Add the continuation at `place`, if there is one; its first `kept` tokens are not replaced."""
     automaton, candidates, row = ground.automaton, ground.candidates, ground.candidates.count[0]
     stop = automaton.registers[sam.LENGTH]
     if row == MAX_CANDIDATES:
-        return
+        return False
     facts = candidates.facts[row]
     facts[MATCH], facts[GAP] = _agreement(automaton.text, stop, place)
     facts[DISTANCE] = place - at if at >= 0 else FAR
     if facts[MATCH] < ground.least or _copy(ground, row, place, kind, kept) == 0:
-        return
+        return False
     facts[SOURCE] = ground.documents[np.searchsorted(ground.documents[:, 0], place), 1]
     facts[STATE] = _state_of_match(automaton, facts[MATCH])
     candidates.count[0] = row + 1
+    return True
 
 
 @part
@@ -214,7 +215,7 @@ def _nearest(text, stop, at, longest):
 
 
 @part
-def _starts_with(candidates, token):
+def starts_with(candidates, token):
     """Whether a candidate starts with the token."""
     row = 0
     while row < candidates.count[0] and candidates.tokens[row, 0] != token:

@@ -7,25 +7,31 @@ is noted as a replacement of what was passed over. At the start of a prediction 
 
 import numpy as np
 
-from lookahead.candidates import LENGTH, MATCH, SWAP, SWAP_AT
+from lookahead.candidates import COMMON, LENGTH, MATCH, PREDICTION, SOURCE, SWAP, SWAP_AT
 from lookahead.kernels import part
 from lookahead.replacements import judge_swap, note_swap
 
-# Entries: where the copy goes on; where it was left; the source's and the output's place at the last departure; and
-# whether the copy waits for its first token.
-AT, LEFT, SOURCE_AT, OUTPUT_AT, WAITS = range(5)
+# Entries: where the copy goes on; where it was left; the source's and the output's place at the last departure;
+# whether the copy waits for its first token; and where the prediction goes on, whatever was copied since.
+AT, LEFT, SOURCE_AT, OUTPUT_AT, WAITS, PREDICTED = range(6)
+_SURE = 8  # tokens in a row that are no coincidence
 
 
 def empty_trail(start: int = -1) -> np.ndarray:
-    """Return the trail before anything was copied, int64 [5]; it waits at ``start``, if that is a place."""
-    return np.array([start, -1, -1, -1, start >= 0], np.int64)
+    """Return the trail before anything was copied, int64 [6]; it waits at ``start``, if that is a place."""
+    return np.array([start, -1, -1, -1, start >= 0, -1], np.int64)
 
 
 @part
 def follow(trail, text, swaps, candidates, row, emitted, stop):
-    """Move behind the `emitted` tokens along the candidate that foresaw most of them; `row` was chosen."""
+    """Move behind the `emitted` tokens along the candidate that foresaw most of them; `row` was chosen.
+
+    A token that often comes says nothing of where the copy is.
+    """
     best, run = 0, -1
     for other in range(candidates.count[0]):
+        if candidates.kinds[other, 0] == COMMON:
+            continue
         right = _right(candidates, other, emitted)
         _judge(swaps, candidates.facts[other], right, len(emitted))
         tied = right == run and (other == row or candidates.places[best, 0] < 0)
@@ -42,6 +48,8 @@ def follow(trail, text, swaps, candidates, row, emitted, stop):
         if run < len(emitted):
             trail[LEFT], trail[SOURCE_AT], trail[OUTPUT_AT] = place, place, stop + run
         trail[AT] = place + len(emitted) - run
+        if candidates.facts[best, SOURCE] == PREDICTION and candidates.facts[best, MATCH] + run >= _SURE:
+            trail[PREDICTED] = place
         trail[WAITS] = 0
     elif trail[WAITS] == 0:
         origin = trail[AT] if trail[AT] >= 0 else candidates.places[row, 0]

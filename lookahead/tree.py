@@ -7,7 +7,9 @@ import numpy as np
 from lookahead.automaton import Automaton
 from lookahead.candidates import MAX_CANDIDATES, MAX_DEPTH, Candidates
 from lookahead.kernels import kernel, part
-from lookahead.planning import FAINT, FOLLOWED, ROW, Plan, follow_candidate, step_worth
+from lookahead.long_shots import offer_long_shots
+from lookahead.planning import FAINT, FOLLOWED, ROW, Plan, follow_candidate, look_at, step_worth
+from lookahead.sources import Ground
 from lookahead.survival import Survival
 
 _CAUTION = 1.2  # beside the chosen candidate, the only one of which more than the first token was learned from
@@ -45,14 +47,35 @@ def empty_tree() -> Tree:
 
 
 @kernel
-def tree_step(index, candidates, survival, plan, tree, curve, worth, most):
+def tree_step(
+    index,
+    documents,
+    limits,
+    swaps,
+    trail,
+    candidates,
+    least,
+    vocabulary,
+    survival,
+    plan,
+    surprises,
+    tree,
+    curve,
+    worth,
+    most,
+):
     """Write the tokens of a planned step that pay, at most `most`, to the tree's `drafted`; returns how many.
 
-    The likeliest token of all that may come next is added again and again, and the tree is cut where its gain is the
-    highest: expected tokens less the cost of the width, see `planning`.
+    Long shots join the planned candidates. The likeliest token of all that may come next is added again and again, and
+    the tree is cut where its gain is the highest: expected tokens less the cost of the width, see `planning`.
     """
     offered, known, made, grown = Candidates(*candidates), Survival(*survival), Plan(*plan), Tree(*tree)
-    automaton, scratch, rows = Automaton(*index), made.path[MAX_DEPTH:], offered.count[0]
+    automaton, scratch, planned = Automaton(*index), made.path[MAX_DEPTH:], offered.count[0]
+    ground = Ground(automaton, documents, limits, swaps, offered, least, vocabulary, most)
+    offer_long_shots(ground, trail, surprises)
+    rows = offered.count[0]
+    for row in range(planned, rows):
+        look_at(automaton, offered, made, row)
     for row in range(rows):
         if row == made.chosen[ROW]:
             end = min(made.chosen[FOLLOWED], most)

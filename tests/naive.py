@@ -82,3 +82,18 @@ def agreement(text, place, limit, gap_limit):
 
     match = common(place - 1, len(text) - 1, limit)
     return match, common(place - 2 - match, len(text) - 2 - match, gap_limit)
+
+
+def space_saving(tokens: list[int], most: int) -> list[list[int]]:
+    """Count tokens in so many places, the least and last of which a new one takes over; most first, older first."""
+    counted: list[list[int]] = []
+    for token in tokens:
+        found = next((entry for entry in counted if entry[0] == token), None)
+        if found is None:
+            found = [token, counted.pop()[1] if len(counted) == most else 0]
+            counted.append(found)
+        counted.remove(found)
+        found[1] += 1
+        place = sum(count >= found[1] for _, count in counted)
+        counted.insert(place, found)
+    return counted

@@ -21,9 +21,12 @@ def teach(pacing: Pacing) -> None:
         pacing.observe(width, seconds, 1)
         pacing.observe(width, 3 * seconds, 1, context=5000)
     made = LookupProposer(LookupConfig(), [*range(30), *range(20)], pacing=pacing)
+    made.branches = True
     for token in range(20, 28):
         made.propose(8)
         made.extend([token])
+    made.propose(8)
+    made.extend([77])
     pacing.frame = Frame((1, 2), (3,))
 
 
@@ -55,6 +58,7 @@ def test_what_was_learned_comes_back_from_a_file(taught, tmp_path) -> None:
         assert same(back.under(*circumstances), taught.under(*circumstances))
     assert same(back.of_batches("float32", "cpu"), taught.of_batches("float32", "cpu"))
     assert back.of_batches("float32", "cpu").cost(4, 12) == pytest.approx(1.5)
+    assert back.under("float32", "cpu", 8).surprises[0].tolist() == [77, 1]
     assert back.under("float32", "cpu", 8).frame == Frame((1, 2), (3,))
     assert back.under("float32", "cpu", 8).cost().worth == taught.under("float32", "cpu", 8).cost().worth
     assert [path.name for path in tmp_path.iterdir()] == ["known.npz"]
@@ -99,6 +103,9 @@ def test_an_array_file_is_no_knowledge(tmp_path) -> None:
         ("closing", np.array([1.5])),
         ("opening", np.zeros((2, 2), np.int64)),
         ("opening", np.array([2**40])),
+        ("surprises", np.zeros((3, 2), np.int64)),
+        ("surprises", lambda surprises: surprises - 2),
+        ("surprises", lambda surprises: surprises + 2**40),
         ("mean", lambda mean: -mean),
         ("mean", np.zeros_like),
         ("precision", np.zeros_like),
