@@ -9,7 +9,8 @@ from editor_training.code import Code
 from editor_training.edits import Edit, Impossible, Setting
 from editor_training.phrases import say
 
-_NOT_LAST = 0.7  # share of deletions, in training, that rather delete something else than the file's end
+_NOT_LAST = 0.85  # share of deletions, in training, that rather delete something else than the file's end
+_SETS_OFF = 0.5  # share of these that rather delete what is set off otherwise from what is behind it than before it
 _PLAIN = re.compile(r"\"[^\"\\]+\"|'[^'\\]+'|\d+(\.\d+)?|True|False")
 
 
@@ -103,6 +104,8 @@ def delete_function(s: Setting) -> Edit:
     allowed = [(n, w, o) for n, w, o in unused if s.may_edit(n.name) and len(o.body) > 1 and _is_apart(s.code, n)]
     if s.varied and s.random.random() < _NOT_LAST:
         allowed = [(n, w, o) for n, w, o in allowed if s.code.span(n)[1] < len(s.code.lines) - 1] or allowed
+        if s.random.random() < _SETS_OFF:
+            allowed = [(n, w, o) for n, w, o in allowed if _is_set_off(s.code, n)] or allowed
     node, what, _ = s.pick(allowed)
     after = without(s.code, node)
     Code(after)
@@ -115,6 +118,15 @@ def _is_apart(code: Code, node: ast.stmt) -> bool:
     before = code.lines[start - 1].strip() if start else ""
     after = code.lines[end].strip() if end < len(code.lines) else ""
     return (not before or before.endswith(":")) and not after
+
+
+def _is_set_off(code: Code, node: ast.stmt) -> bool:
+    """Whether more or fewer blank lines stand behind a definition than before it, or what follows is further left."""
+    start, end = code.span(node)
+    before, behind = "\n".join(code.lines[:start]), "\n".join(code.lines[end:])
+    following = behind.lstrip("\n")
+    blank = len(before) - len(before.rstrip("\n")), len(behind) - len(following)
+    return bool(following) and (blank[0] != blank[1] or _indent(following.split("\n")[0]) < _indent(code.lines[start]))
 
 
 def without(code: Code, node: ast.stmt) -> str:

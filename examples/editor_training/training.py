@@ -18,6 +18,8 @@ from editor_training.packing import Packed, fitting, pack
 from editor_training.scoring import predict
 from editor_training.tasks import stream
 
+_BYTES = 32_000  # characters of a row times bytes of a number at most: some 6 GB to learn from
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -103,7 +105,7 @@ class Trainer:
         progress, began = self.progress, time.process_time()
         taken, total, weight = 0, 0.0, 0.0
         while taken < self.plan.tokens:
-            edits = fitting(next(files))
+            edits = fitting(next(files), _BYTES // self.plan.dtype.itemsize)
             packed = pack(self.tokenizer, edits, Random(f"{self._seed()}-cut-{progress.files}"))
             losses = self._losses(packed) * packed.weights
             losses.sum().backward()
