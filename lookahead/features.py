@@ -20,6 +20,7 @@ SHARES = len(SHARE_EDGES) + 3  # unknown, never, and the shares between
 DISTANCES, SHORTS, RATES = len(DISTANCE_EDGES) + 1, len(SHORT_EDGES) + 1, len(RATE_EDGES) + 1
 
 FEATURES = 9
+STATES = 3  # whose counts are features
 # Where the table of each feature starts: agreement before the place; how often the index saw the candidate's match,
 # the last two tokens, and the last one, and how often this token followed; distance to the cursor; running share of
 # right tokens; kind and source of the candidate; the token itself and the one before it, hashed.
@@ -60,17 +61,23 @@ def encode(automaton, facts, kind, depth, distance, rate, token, before, states,
 
 
 @part
-def start_states(nodes, matched, facts, states):
-    """Set the states whose counts speak of the first token: of the candidate's match, of two tokens, and of one."""
-    states[0], states[1], states[2] = facts[STATE], -1, -1
+def note_states(nodes, matched, states):
+    """Note, once a step, the states of the last two tokens and of the last one, behind those under way."""
+    states[STATES + 1], states[STATES + 2] = -1, -1
     state = matched
     while state > sam.ROOT:
         shortest, longest = nodes[nodes[state, sam.LINK], sam.LEN], nodes[state, sam.LEN]
         if shortest < 2 <= longest and nodes[state, sam.COUNT] > 0:
-            states[1] = state
+            states[STATES + 1] = state
         if shortest < 1 <= longest and nodes[state, sam.COUNT] > 0:
-            states[2] = state
+            states[STATES + 2] = state
         state = nodes[state, sam.LINK]
+
+
+@part
+def start_states(facts, states):
+    """Set the states whose counts speak of the first token: of the candidate's match, of two tokens, and of one."""
+    states[0], states[1], states[2] = facts[STATE], states[STATES + 1], states[STATES + 2]
 
 
 @part

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from lookahead.automaton import Automaton
 from lookahead.candidates import MAX_CANDIDATES, MAX_DEPTH, Candidates
-from lookahead.features import FEATURES
+from lookahead.features import FEATURES, STATES
 from lookahead.kernels import part
 from lookahead.planning import Plan
 from lookahead.replacements import MAX_SWAPS
@@ -107,7 +107,7 @@ def standing(handle):
         flat_float64(at[_PLAN + 2], MAX_DEPTH),
         flat_int64(at[_PLAN + 3], 3),
         flat_float64(at[_PLAN + 4], 1),
-        flat_int64(at[_PLAN + 5], 3),
+        flat_int64(at[_PLAN + 5], 2 * STATES),
     )
     return Standing(
         index,

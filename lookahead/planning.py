@@ -14,7 +14,7 @@ import numpy as np
 from lookahead import automaton as sam
 from lookahead.automaton import Automaton
 from lookahead.candidates import DISTANCE, LENGTH, MATCH, MAX_CANDIDATES, MAX_DEPTH, Candidates
-from lookahead.features import FEATURES, encode, next_states, start_states
+from lookahead.features import FEATURES, STATES, encode, next_states, note_states, start_states
 from lookahead.kernels import kernel, part
 from lookahead.sources import Ground, gather
 from lookahead.survival import Survival, chance, learn_token
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     `first` int32 [candidates, features] of the candidates' first tokens; `path` int32 [depth + 1, features] of the
     chosen one's, and scratch; `alive` float64 [depth], its survival; `chosen` int64 [3], its row (-1 for none), how far
     it was followed, and whether nothing has come since; `rate` float64 [1], the running share of expected tokens that
-    came; `states` int64 [3], scratch.
+    came; `states` int64 [6], scratch: states of the automaton under way, and those that they start from.
     """
 
     first: np.ndarray
@@ -51,7 +51,7 @@ def empty_plan() -> Plan:
         np.zeros(MAX_DEPTH),
         np.array([-1, 0, 0], np.int64),
         np.full(1, _FIRST_RATE),
-        np.zeros(3, np.int64),
+        np.zeros(2 * STATES, np.int64),
     )
 
 
@@ -119,6 +119,7 @@ def _choose(automaton, candidates, known, plan):
     """Score the first token of every candidate; the likeliest is chosen."""
     best = 0.0
     plan.chosen[ROW] = -1
+    note_states(automaton.nodes, sam.matched_state(automaton), plan.states)
     for row in range(candidates.count[0]):
         look_at(automaton, candidates, plan, row)
         likely = chance(known.weights, plan.first[row])
@@ -132,7 +133,7 @@ def look_at(automaton, candidates, plan, row):
     facts, token, kind = candidates.facts[row], candidates.tokens[row, 0], candidates.kinds[row, 0]
     length = automaton.registers[sam.LENGTH]
     before = automaton.text[length - 1] if length > 0 else 0
-    start_states(automaton.nodes, sam.matched_state(automaton), facts, plan.states)
+    start_states(facts, plan.states)
     encode(automaton, facts, kind, 0, facts[DISTANCE], plan.rate[0], token, before, plan.states, plan.first[row])
 
 
@@ -140,7 +141,7 @@ def look_at(automaton, candidates, plan, row):
 def follow_candidate(automaton, candidates, known, plan, row, alive_at, path, room):
     """Compute the survival along a candidate; returns how far it was followed."""
     facts, tokens, kinds, states = candidates.facts[row], candidates.tokens[row], candidates.kinds[row], plan.states
-    start_states(automaton.nodes, sam.matched_state(automaton), facts, states)
+    start_states(facts, states)
     rate, alive, depth = plan.rate[0], 1.0, 0
     for i in range(FEATURES):
         path[0, i] = plan.first[row, i]
