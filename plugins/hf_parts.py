@@ -21,11 +21,12 @@ def foreign_parts(model: Any) -> frozenset[str]:
         >>> foreign_parts(model)                                       # doctest: +SKIP
         frozenset({'torch.ao.nn.quantized.dynamic.modules.linear.Linear'})
     """
-    kinds = {type(module) for module in model.modules()}
-    kinds |= {type(weight) for weight in model.parameters() if type(weight) is not Parameter}
+    modules = list(model.modules())
+    weights = [weight for module in modules for weight in module._parameters.values() if weight is not None]
+    kinds = set(map(type, modules)) | set(map(type, weights)) - {Parameter}
     found = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
     found = {name for name in found if not name.startswith(_OWN) or name.startswith(_QUANTIZED)}
-    found |= {str(weight.dtype) for weight in model.parameters() if not weight.is_floating_point()}
+    found |= {str(dtype) for dtype in {weight.dtype for weight in weights} if not dtype.is_floating_point}
     quantizer = getattr(model, "hf_quantizer", None)
     if quantizer is not None:
         found.add(type(quantizer).__name__)
