@@ -20,9 +20,9 @@ FILE = list(range(100, 180))
 
 def surprised(tokens: list[int]) -> np.ndarray:
     """The counts after these tokens, none of which was foreseen."""
-    surprises = no_surprises()
+    surprises, nothing = no_surprises(), tuple(empty_candidates())
     for token in tokens:
-        note_surprise(surprises, tuple(empty_candidates()), token)
+        note_surprise(surprises, nothing, token)
     return surprises
 
 
