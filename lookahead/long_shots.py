@@ -16,7 +16,7 @@ from lookahead.trail import AT, LEFT, PREDICTED
 
 KNOWN = 128  # tokens that are counted
 TOKEN, COUNT = range(2)
-_BEYOND, _PREDICTED, _TOKENS = 8, 5, 24  # most long shots of each kind
+_BEYOND, _RESUMED, _SURPRISES = 8, 5, 24  # most long shots of each kind
 _MOST_COUNT = 1 << 12
 
 
@@ -53,11 +53,11 @@ def note_surprise(surprises, candidates, token):
 @part
 def offer_long_shots(ground, trail, surprises):
     """Offer what a step's plan has no use for: places about which the trail knows little, and surprising tokens."""
-    _offer_places(ground, trail[AT], trail[PREDICTED], _PREDICTED)
+    _offer_places(ground, trail[AT], trail[PREDICTED], _RESUMED)
     if trail[LEFT] >= 0:
         _offer_places(ground, trail[AT], trail[LEFT] + 1, _BEYOND)
     automaton, candidates = ground.automaton, ground.candidates
-    for row in range(_TOKENS):
+    for row in range(_SURPRISES):
         token = surprises[row, TOKEN]
         if token >= 0 and not starts_with(candidates, token):
             place = automaton.nodes[sam.goto(automaton, sam.ROOT, token), sam.LATEST]
