@@ -1,11 +1,14 @@
 """Inside vLLM: no speculation, vLLM's n-gram and suffix proposers, and ours, side by side at several concurrencies.
 
     python examples/benchmark_vllm.py --dtype bfloat16 --concurrency 1,4,16 --repeats 3
+    python examples/benchmark_vllm.py --dtype bfloat16 --concurrency 1,4,16 --repeats 3 --edits
     python examples/benchmark_vllm.py --proposer-cost
 
 Each method has an engine of its own, all are started first, and take turns: while one runs, the others wait. A round is
-every prompt once; the first round at each concurrency warms up and is not counted. `--proposer-cost` measures what a
-step of our proposer and of vLLM's n-gram search cost per request, without a model.
+every prompt once; the first round at each concurrency warms up and is not counted. The embedded model does hardly any
+edit that it is asked for, and goes on behind the end of its answers until it has written enough; `--edits` lets the
+embedded editor make edits, one of each kind that it knows, and end. `--proposer-cost` measures what a step of our
+proposer and of vLLM's n-gram search cost per request, without a model.
 """
 
 import argparse
@@ -19,6 +22,7 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,6 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="rounds that count")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--data", help="JSON lines with a prompt each, instead of small edits of example files")
+    parser.add_argument("--edits", action="store_true", help="edits by the embedded editor, one of each kind it knows")
     parser.add_argument("--proposer-cost", action="store_true", help="measure the proposers alone")
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -72,7 +77,28 @@ def main() -> None:
         compare(options)
 
 
-def prompts(options: argparse.Namespace) -> list[str]:
+def prompts(options: argparse.Namespace, tokenizer: Any) -> list[dict[str, Any]]:
+    """Return the prompts as token ids."""
+    if options.edits:
+        return edits(options, tokenizer)
+    chats = ([{"role": "user", "content": text}] for text in requests(options))
+    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
+    return [{"prompt_token_ids": tokenizer(text, add_special_tokens=False)["input_ids"]} for text in texts]
+
+
+def edits(options: argparse.Namespace, tokenizer: Any) -> list[dict[str, Any]]:
+    """Edits of files that the embedded editor was not trained on, in its prompt."""
+    from editor_training.tasks import KINDS, edit_of
+
+    from lookahead.cli.prompts import edit_prompt
+
+    kinds = [list(KINDS)[place % len(KINDS)] for place in range(options.prompts)]
+    asked = [edit_of(kind, Random(f"{kind}-{place}"), True, 450, 900) for place, kind in enumerate(kinds)]
+    made = [edit_prompt(tokenizer, edit.file, edit.before, edit.instruction) for edit in asked]
+    return [{"prompt_token_ids": prompt.ids} for prompt in made]
+
+
+def requests(options: argparse.Namespace) -> list[str]:
     """Requests for edits, as users would write them."""
     if options.data:
         with open(options.data, encoding="utf-8") as file:
@@ -108,18 +134,14 @@ def serve(options: argparse.Namespace) -> None:
         disable_log_stats=False,
         distributed_executor_backend="uni",
     )
-    tokenizer = engine.get_tokenizer()
-    texts = [
-        tokenizer.apply_chat_template([{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True)
-        for text in prompts(options)
-    ]
-    params = SamplingParams(temperature=0, max_tokens=options.tokens, ignore_eos=True)
+    texts = prompts(options, engine.get_tokenizer())
+    params = SamplingParams(temperature=0, max_tokens=options.tokens, ignore_eos=not options.edits)
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         print(json.dumps(run_round(engine, texts, params, int(line))), file=answers, flush=True)
 
 
-def run_round(engine: Any, texts: list[str], params: Any, concurrency: int) -> dict[str, float]:
+def run_round(engine: Any, texts: list[dict[str, Any]], params: Any, concurrency: int) -> dict[str, float]:
     """Generate for every prompt, so many at a time."""
     before, start, emitted = counters(engine), time.perf_counter(), 0
     for place in range(0, len(texts), concurrency):
@@ -160,9 +182,9 @@ def ask(process: subprocess.Popen[str], question: str = "") -> Any:
 def compare(options: argparse.Namespace) -> None:
     """Run all methods by turns and print a table."""
     if not options.model:
-        from lookahead.cli.embedded import default_model_path
+        from lookahead.cli.embedded import default_model_path, editor_model_path
 
-        options.model = str(default_model_path())
+        options.model = str(editor_model_path() if options.edits else default_model_path())
         sys.argv += ["--model", options.model]
     methods = options.methods.split(",")
     engines = {method: start_engine(method) for method in methods}
