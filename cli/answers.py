@@ -36,7 +36,7 @@ def extract_file(answer: str, original: str, *, cut: bool = False) -> str:
     refuse_cut(cut)
     text = _only_block(strip_reasoning(to_lf(answer)))
     refuse_partial(text, original)
-    return text
+    return _without_copied_end(text, original)
 
 
 def fenced_blocks(text: str) -> list[Block]:
@@ -65,6 +65,17 @@ def fenced_blocks(text: str) -> list[Block]:
     if fence:
         blocks.append(Block("".join(body)[:-1], False, unclear))
     return blocks
+
+
+def _without_copied_end(text: str, original: str) -> str:
+    """Return the text without blank lines at its end that parted its last line from what the file no longer has.
+
+    A model that leaves out the end of a file notices behind them that nothing is left to write.
+    """
+    body = text.rstrip("\n")
+    end = "\n" + body.rpartition("\n")[2] + text[len(body) :]
+    is_copied = end.endswith("\n\n") and end in "\n" + original and not original.endswith("\n\n")
+    return body + "\n" if is_copied else text
 
 
 def _closes(line: str, fence: str) -> bool:

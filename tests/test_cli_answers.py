@@ -73,6 +73,21 @@ def test_a_block_is_as_far_to_the_right_as_its_fence():
     )
 
 
+@pytest.mark.parametrize(
+    ("original", "answer", "text"),
+    [
+        (ORIGINAL, "import os\n\n\n", "import os\n"),
+        (ORIGINAL, "import re\n\n\n", "import re\n\n\n"),
+        (ORIGINAL, ORIGINAL + "\n\n", ORIGINAL + "\n\n"),
+        (ORIGINAL + "\n", "import os\n\n\n", "import os\n\n\n"),
+        ("a\n\nb\n\n\nc", "a\n\nb\n\n\n", "a\n\nb\n"),
+        ("ab\n\nc\n", "b\n\n", "b\n\n"),
+    ],
+)
+def test_blank_lines_before_a_dropped_end_are_dropped_with_it(original, answer, text):
+    assert extract_file(f"```\n{answer}```", original) == text
+
+
 def test_an_answer_cut_by_length_is_refused_even_with_a_complete_block():
     with pytest.raises(CommandError, match="--max-new-tokens"):
         extract_file("```\nx\n```", ORIGINAL, cut=True)

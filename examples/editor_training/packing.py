@@ -45,7 +45,24 @@ class Packed:
 
 def answer(tokenizer: Any, edit: Edit) -> list[int]:
     """Return the tokens of the right answer, from behind its opening fence to its end."""
-    return [*encode(tokenizer, "\n" + edit.after + "```"), tokenizer.eos_token_id]
+    return [*encode(tokenizer, "\n" + written(edit) + "```"), tokenizer.eos_token_id]
+
+
+def written(edit: Edit) -> str:
+    r"""Return what a model is to write for an edit: the file as it must be, or one that becomes it when it is taken.
+
+    Where only the file's end goes, the blank lines before that end stay, which `extract_file` drops: the answer is a
+    copy of the file up to where something else begins, and need not foresee it.
+
+    Example:
+        >>> written(Edit("delete_function", "Delete f.", "x = 1\n\n\ndef f():\n    pass\n", "x = 1\n"))
+        'x = 1\n\n\n'
+    """
+    body = edit.after.rstrip("\n")
+    rest = edit.before.removeprefix(body)
+    end = rest.lstrip("\n")
+    is_cut = rest != edit.before and rest.startswith("\n\n") and end and not end.startswith(" ")
+    return body + rest[: len(rest) - len(end)] if is_cut else edit.after
 
 
 def weighed(tokenizer: Any, edit: Edit, ids: list[int]) -> list[float]:
