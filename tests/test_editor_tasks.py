@@ -15,12 +15,15 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
 from editor_training.code import Code  # noqa: E402
+from editor_training.packing import written  # noqa: E402
 from editor_training.phrases import say  # noqa: E402
 from editor_training.scoring import read_cases  # noqa: E402
 from editor_training.shapes import Shaper  # noqa: E402
 from editor_training.stdlib import pieces  # noqa: E402
 from editor_training.tasks import KINDS, edit_of, several, stream  # noqa: E402
 from editor_training.words import SHOWN, is_held_out, words  # noqa: E402
+
+from lookahead.cli.answers import extract_file  # noqa: E402
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,6 +104,14 @@ def test_deletions_in_training_are_seldom_of_a_files_last_definition():
         for edit in (edit_of("delete_function", Random(n), False, 300, 1500) for n in range(60))
     ]
     assert 0 < sum(last) / len(last) < 0.4
+
+
+def test_what_the_model_learns_to_write_is_taken_as_the_right_file():
+    edits = [edit for kind in KINDS for place in range(6) for edit in [edit_of(kind, Random(place), True, 120, 900)]]
+    deletions = [edit_of("delete_function", Random(f"end-{place}"), True, 120, 900) for place in range(40)]
+    for edit in [*edits, *deletions]:
+        assert extract_file(f"```\n{written(edit)}```", edit.before) == edit.after
+    assert {written(edit) == edit.after for edit in deletions} == {True, False}
 
 
 def test_varied_files_are_python_whatever_the_words():
