@@ -116,6 +116,18 @@ def $name(self, $key_typed, $step)$int:
     return $noun.$field
 """,
 )
+MORE_ENTITY_METHODS = (  # of varied files
+    """\
+def $name(self)$int:
+    $DOC
+    return sum(($noun.$field for $noun in self.$store.values()), $n)
+""",
+    """\
+def $name(self)$int:
+    $DOC
+    return max((len($noun.$field) for $noun in self.$store.values()), default=$n)
+""",
+)
 LIMIT_METHODS = (  # of a container with a number as its limit
     """\
 def $name(self)$bool:

@@ -228,7 +228,8 @@ class Shaper:
     def _container_method(self, store: str, noun: str, limit: Field, key: str, value: str) -> str:
         forms = list(methods.CONTAINER_METHODS)
         forms += methods.LIMIT_METHODS if limit.type == "int" else ()
-        forms += methods.ENTITY_METHODS if value == self._entity else ()
+        if value == self._entity:
+            forms += [*methods.ENTITY_METHODS, *(methods.MORE_ENTITY_METHODS if self._varied else ())]
         slots = self._container_slots(store, noun, limit, key, value)
         return self._method(forms, name=self._named(self._words.method), **slots)
 
@@ -249,6 +250,7 @@ class Shaper:
             "store": store, "error": error, "message": f"{trouble} {word}", "word": word, "limit": limit.name,
             "to_value": value, "to_list_value": f"list[{value}]", "field": field.name,
             "field_typed": self._hinted(field.name, field.type), "step": self._hinted("step", "int"),
+            "n": limit.default if limit.type == "int" else "0",
         }  # fmt: skip
 
     def _function(self) -> str:
