@@ -8,7 +8,7 @@ from lookahead.cli.errors import CommandError
 from lookahead.cli.prompts import INSTRUCTION
 
 ADAPTER = Path(__file__).parent / "data" / "editor.safetensors"
-ADAPTER_SHA256 = "b0799c0d769c2876dfc32eed836345f3fe3a6aeec5ee0c54e429df98f7c4cc4e"
+ADAPTER_SHA256 = "8c52edab29fe5127fb115edab259379a409033d0b433d96d42a8060e44d1d58d"
 
 
 def check_adapter(path: Path = ADAPTER, sha256: str = ADAPTER_SHA256) -> None:

@@ -13,13 +13,41 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 from editor_training import lora
 from editor_training.attention import Branches
+from editor_training.edits import Edit
 from editor_training.packing import Packed
+from editor_training.scoring import Scorer
 
 from lookahead.cli.adapter import check_adapter, merge_adapter
 from lookahead.cli.errors import CommandError
 
 EXAMPLES = str(Path(__file__).parents[1] / "examples")
 IDS = torch.tensor([[3, 5, 7, 4, 6, 8, 3, 5]])
+
+
+class Letters:
+    """A tokenizer of single letters."""
+
+    eos_token_id = 0
+    chat_template = None
+    all_special_tokens = ()
+
+    def __call__(self, text, **_):
+        return {"input_ids": [ord(letter) for letter in text]}
+
+    def decode(self, ids):
+        return "".join(map(chr, ids))
+
+
+class Writer(Scorer):
+    """A scorer of a model that writes one text whatever it is asked for."""
+
+    def __init__(self, text):
+        self._tokenizer = Letters()
+        self._ids = [ord(letter) for letter in f"\n{text}```\0"]
+
+    def logits(self, packed):
+        ids = torch.tensor((self._ids + [1] * len(packed.targets))[: len(packed.targets)])
+        return torch.nn.functional.one_hot(ids, 128)
 
 
 def adapted(rank: int = 4) -> tuple[torch.nn.Module, dict[str, lora.LowRank]]:
@@ -156,20 +184,6 @@ def test_the_adapter_of_the_package_is_the_expected_one_and_small():
 
 def test_packing_takes_answers_whole_or_around_edits(monkeypatch):
     from editor_training import packing
-    from editor_training.edits import Edit
-
-    class Letters:
-        """A tokenizer of single letters."""
-
-        eos_token_id = 0
-        chat_template = None
-        all_special_tokens = ()
-
-        def __call__(self, text, **_):
-            return {"input_ids": [ord(letter) for letter in text]}
-
-        def decode(self, ids):
-            return "".join(map(chr, ids))
 
     text = "".join(f"x{n} = {n}\n" for n in range(90))
     edits = [Edit("k", f"Set x{n} to 5", text, text.replace(f"= {n}\n", f"= 5{n}\n")) for n in (3, 60)]
@@ -192,8 +206,16 @@ def test_packing_takes_answers_whole_or_around_edits(monkeypatch):
             assert following is None or following == target
 
 
+def test_an_edit_is_right_where_the_file_that_is_taken_is():
+    before = "x = 1\n\n\ndef f():\n    pass\n"
+    edit = Edit("delete_function", "Delete f.", before, "x = 1\n")
+    wrong = {text: bool(Writer(text)([edit])[0].wrong) for text in ("x = 1\n", "x = 1\n\n\n", "x = 1\n\n", before, "")}
+    assert wrong == {"x = 1\n": False, "x = 1\n\n\n": False, "x = 1\n\n": True, before: True, "": True}
+    other = Edit("rename", "Rename x.", before, before.replace("x", "y"))
+    assert [bool(tried.wrong) for tried in Writer("x = 1\n")([other, edit])] == [True, False]
+
+
 def test_a_row_holds_as_many_edits_as_the_memory_has_room_for():
-    from editor_training.edits import Edit
     from editor_training.packing import fitting
 
     edits = [Edit("k", "Do it", "a" * 40, "b" * 10)] * 3

@@ -15,6 +15,7 @@ RIGHT = {
     "Change the default of reorder_level to 10.": ("reorder_level: int = 5", "reorder_level: int = 10"),
     "Rename the class Item to Product.": (r"\bItem\b", "Product"),
     "Rename the method add to put.": (r"add\(", "put("),
+    "Rename the method find to search.": (r"find\(", "search("),
 }
 
 

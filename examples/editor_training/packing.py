@@ -1,5 +1,6 @@
 """Several edits of one file as one row of tokens that share what their prompts begin with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
@@ -43,9 +44,9 @@ class Packed:
     owners: Tensor
 
 
-def answer(tokenizer: Any, edit: Edit) -> list[int]:
-    """Return the tokens of the right answer, from behind its opening fence to its end."""
-    return [*encode(tokenizer, "\n" + written(edit) + "```"), tokenizer.eos_token_id]
+def answer(tokenizer: Any, text: str) -> list[int]:
+    """Return the tokens of an answer that writes a text, from behind its opening fence to its end."""
+    return [*encode(tokenizer, "\n" + text + "```"), tokenizer.eos_token_id]
 
 
 def written(edit: Edit) -> str:
@@ -91,7 +92,9 @@ def forks(ids: list[int]) -> set[tuple[int, int]]:
     return {pair for pair, thirds in following.items() if len(thirds) > 1}
 
 
-def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Packed:
+def pack(
+    tokenizer: Any, edits: list[Edit], random: Random | None = None, texts: Callable[[Edit], str] = written
+) -> Packed:
     """Return the edits of one file in one row.
 
     Args:
@@ -99,6 +102,7 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
         edits: Edits with the same file before.
         random: Leaves out copied stretches of most answers, and copied tokens of the loss, to learn more in the same
             time; None takes all.
+        texts: What is to be written for an edit.
     """
     prompts = [edit_prompt(tokenizer, edit.file, edit.before, edit.instruction).ids for edit in edits]
     shared = _common(prompts)
@@ -108,7 +112,7 @@ def pack(tokenizer: Any, edits: list[Edit], random: Random | None = None) -> Pac
     weights: list[float] = []
     owners: list[int] = []
     for number, (edit, prompt) in enumerate(zip(edits, prompts, strict=True)):
-        wanted = answer(tokenizer, edit)
+        wanted = answer(tokenizer, texts(edit))
         weight = weighed(tokenizer, edit, wanted)
         kept = _kept(weight, random)
         several = forks(wanted)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 
 from editor_training.attention import Branches
 from editor_training.edits import Edit
-from editor_training.packing import Packed, pack
+from editor_training.packing import Packed, pack, written
 from editor_training.tasks import KINDS, attempt, setting
 
 # Characters of the files, of which one is drawn: most short, some up to 1,500 tokens.
@@ -49,8 +49,19 @@ class Scorer:
         return predict(self._model, self._attention, packed)
 
     def __call__(self, edits: list[Edit]) -> list[Tried]:
-        """Return what comes of edits with the same file before."""
-        packed = pack(self._tokenizer, edits)
+        """Return what comes of edits with the same file before.
+
+        Where the taught answer becomes the right file only when it is taken, the right file itself will do, too.
+        """
+        tried = self._tried(edits, written)
+        again = [i for i, each in enumerate(tried) if each.wrong and written(each.edit) != each.edit.after]
+        if again:
+            for i, other in zip(again, self._tried([edits[i] for i in again], lambda edit: edit.after), strict=True):
+                tried[i] = tried[i] if other.wrong else other
+        return tried
+
+    def _tried(self, edits: list[Edit], texts: Callable[[Edit], str]) -> list[Tried]:
+        packed = pack(self._tokenizer, edits, texts=texts)
         wrong = self.logits(packed).argmax(-1) != packed.targets
         return [Tried(edit, self._first_wrong(packed, wrong & (packed.owners == i))) for i, edit in enumerate(edits)]
 
